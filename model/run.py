@@ -180,11 +180,6 @@ class Run:
         return self.checkpoint
 
     @property
-    def translator(self) -> Checkpoint | None:
-        """The opened model, for pages that are not made of views yet."""
-        return self.checkpoint
-
-    @property
     def kind(self) -> str:
         return self.place.kind
 

@@ -6,6 +6,6 @@ from pages.widgets.long_text import show_long_text
 
 show_page(
     __file__,
-    older={"Long text": show_long_text},
+    widgets={"Long text": show_long_text},
     code=(long_run, with_positions, largest, open_window, open_row),
 )

@@ -1,4 +1,4 @@
-"""Which head of a run's cross-attention reads most like a word alignment."""
+"""Which head of a run's cross-attention reads most like a word alignment, and what a head aligns."""
 
 import numpy as np
 
@@ -30,3 +30,14 @@ def best_aligned_head(trace: Trace) -> tuple[int, int]:
     """Layer and head: of the decoder's last layer, the cross-attention head with the highest alignment score."""
     layer = trace.kind("cross").layers[-1]
     return layer, int(np.argmax(alignment_scores(trace, layer)))
+
+
+def alignment_weights(trace: Trace, layer: int, head: int | None) -> Array:
+    """(query, key): weights of a head, or the mean over the layer's heads, in attention of the `aligning_kind`."""
+    pattern = trace.attention(aligning_kind(trace), layer).pattern
+    return pattern.mean(axis=0) if head is None else pattern[head]
+
+
+def aligning_kind(trace: Trace) -> str:
+    """The kind of attention that relates what is written to what was given: cross-attention, else self-attention."""
+    return next((kind.name for kind in trace.kinds if kind.crosses), trace.kinds[-1].name)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.analysis.tab_arrays import feed_forward
 from model.checkpoints.checkpoint import Checkpoint
 from model.needs import Need
 from model.network.feed_forward import ACTIVATIONS, FUNCTIONS
@@ -263,3 +262,11 @@ def cache_bytes(trace: Trace, kind: str, most: int) -> dict[str, Array]:
     here = len(first.key_tokens)
     n = np.unique(np.append(np.linspace(0, most, 65).astype(int), here))
     return {"n": n, "kv_heads": kv_heads, "bytes": kv_heads[:, None] * each * n, "run": np.array([here, run])}
+
+
+def feed_forward(trace: Trace, stack: str, layer: int) -> SubLayer:
+    """The feed-forward sub-layer of a layer."""
+    found = (s for s in trace.streams[stack].sublayers if s.hidden is not None and s.layer == layer)
+    if (sublayer := next(found, None)) is None:
+        raise LookupError(f"The inside of the feed-forward of layer {layer} was not found.")
+    return sublayer

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -140,10 +139,3 @@ def _in_cache(module: MultiHeadAttention, found: Mapping[str, Tensor], path: str
         return scores
 
     return edit
-
-
-def stream_arrays(checkpoint: Checkpoint, text: str, window: int) -> dict[str, Array]:
-    """Log probabilities of each strategy, by the numbers of `strategies`, with their names."""
-    chosen = strategies(window)
-    found = {f"log_probabilities_{i}": stream(checkpoint, text, kept) for i, kept in enumerate(chosen)}
-    return {"names": np.array([kept.name for kept in chosen]), **found}

@@ -61,3 +61,12 @@ def are_identical(before: Trace, after: Trace) -> bool:
         np.array_equal(attention.pattern, after.attentions[address].pattern)
         for address, attention in before.attentions.items()
     )
+
+
+def vector_arrays(before: Trace, after: Trace) -> dict[str, Array]:
+    """What two runs on the same text hand on for each token after the last layer, and the angle between the two
+    vectors, in degrees."""
+    first, second = (list(trace.streams.values())[-1].final.astype(np.float64) for trace in (before, after))
+    lengths = np.linalg.norm(first, axis=-1) * np.linalg.norm(second, axis=-1)
+    cosine = ((first * second).sum(axis=-1) / lengths).clip(-1, 1)
+    return {"vectors_before": first, "vectors_after": second, "degrees": np.degrees(np.arccos(cosine))}

@@ -25,6 +25,11 @@ def read_study(name: str) -> pd.DataFrame:
     return pd.read_csv(path) if path.exists() else pd.DataFrame()
 
 
+def study_arrays(name: str) -> dict[str, Array]:
+    """The columns of checkpoints/studies/<name>.csv."""
+    return {str(column): np.array(values.tolist()) for column, values in read_study(name).items()}
+
+
 @dataclass(frozen=True)
 class Row:
     """One row of our Table 3."""

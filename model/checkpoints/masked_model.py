@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from model.checkpoints.checkpoint import Checkpoint
@@ -10,7 +11,7 @@ from model.interventions import Intervention, applied
 from model.needs import Need
 from model.network.config import BOS, EOS
 from model.network.encoder_only import EncoderOnly
-from model.trace import Trace
+from model.trace import Array, Trace
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,3 +100,11 @@ class MaskedModel(Checkpoint):
         """(position, vocabulary)"""
         with applied(self.model, interventions):
             return self.model(torch.tensor([list(ids)], device=self.device))[0].cpu()
+
+
+def fill_arrays(opened: Checkpoint, trace: Trace) -> dict[str, Array]:
+    """Positions of the hidden tokens, the tokens that fill them, and the probabilities of the vocabulary there."""
+    read = trace.streams["encoder"].tokens.ids
+    places = [position for position, token in enumerate(read) if token == opened.tokenizer.mask]
+    ids = np.array([trace.next_ids[place] for place in places], dtype=int)
+    return {"positions": np.array(places, dtype=int), "filled": ids, "probabilities": trace.probabilities[places]}

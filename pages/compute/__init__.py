@@ -1,1 +1,1 @@
-"""The result cache, the queue for model runs, work that starts at the press of a button, and the View of a page."""
+"""The result cache, the queue for model runs, and work that starts at the press of a button."""

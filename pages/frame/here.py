@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from model.run import Place
 from model.trace import Kind
-from pages.compute.view import Place
 from pages.widgets.canvas import component
 from pages.widgets.controls import set_controls
 

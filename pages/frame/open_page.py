@@ -1,4 +1,4 @@
-"""What every page begins with: `view = open_page(__file__)`."""
+"""What every page begins with: `run = open_page(__file__)`."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +12,14 @@ from model.checkpoints.translator import Translator
 from model.checkpoints.typed_text import list_changes
 from model.needs import Need
 from model.proof.steps import MATRICES, states_in_words, verify_attention
+from model.run import Place, Request, Run
 from model.trace import Trace
 from pages import Page, first_page_for, page_of
+from pages.compute import runs
 from pages.compute.cache import on_cpu
 from pages.compute.queue import answer_move
-from pages.compute.runs import Request, compute, expected_seconds, open_translator, run
+from pages.compute.runs import compute, expected_seconds, open_translator
 from pages.compute.trace_file import named_trace_file, tokens_of
-from pages.compute.view import Place, View
 from pages.frame.course import show_course
 from pages.frame.guess_first import guess_first
 from pages.frame.menu import HOME, route, runs_as_page
@@ -33,7 +34,7 @@ from viz.html import word_diff
 from viz.tokens import as_markdown
 
 
-def open_page(file: str) -> View:
+def open_page(file: str) -> Run:
     """Draw the frame and the header of the page in `file`, and run the model on what was typed.
 
     If there is nothing to show (blank text, text too long, a broken checkpoint), a sentence says what to do, and the
@@ -53,7 +54,7 @@ def open_page(file: str) -> View:
     typed = inputs.request
     try:
         translator, request = _fit_request(inputs.translator, typed)
-        trace = run(translator, request)
+        trace = runs.run(translator, request)
     except ValueError as error:
         _stop(str(error))
     if not trace.attentions:
@@ -74,11 +75,11 @@ def open_page(file: str) -> View:
         st.info(as_markdown(opened.agreement), icon=":material/draft:")
     _say_temperature(inputs)
     if inputs.tau != 1:
-        _show_effect(inputs, run(translator, replace(request, interventions=inputs.kept)), trace)
+        _show_effect(inputs, runs.run(translator, replace(request, interventions=inputs.kept)), trace)
     chosen = chosen_number("query"), chosen_number("key")
-    view = View(translator, request, trace, inputs.place, typed.source, inputs.tau, inputs.scope, *chosen, compute)
-    guess_first(view, Path(file).stem)
-    return view
+    run = Run(translator, request, trace, inputs.place, typed.source, inputs.tau, inputs.scope, *chosen, compute)
+    guess_first(run, Path(file).stem)
+    return run
 
 
 def _check_needs(page: Page, translator: Translator, begins: bool) -> None:

@@ -42,8 +42,8 @@ MOST_ROWS = 20
 """of a table that is drawn whole; a longer one scrolls"""
 Chosen = dict[Control | OnRequest, Any]
 """values of controls, and results of work on request, of which the page has drawn the widget"""
-Older = Mapping[str, Callable[[Run], Any]]
-"""title -> what draws a tab that is no view yet"""
+Widgets = Mapping[str, Callable[[Run], Any]]
+"""title -> what draws a tab that is written by hand"""
 Builder = Callable[[Run], Mapping[Control, Any]]
 """draws widgets of a tab, and returns the controls that they set"""
 LONG, LOW = 160, 240
@@ -61,7 +61,7 @@ MOST_COLUMNS = 3
 def show_page(
     file: str,
     top: Callable[[Run], Mapping[Control, Any] | Run | None] | None = None,
-    older: Older = MappingProxyType({}),
+    widgets: Widgets = MappingProxyType({}),
     code: Sequence[Callable] = (),
     builders: Mapping[str, Builder] = MappingProxyType({}),
 ) -> None:
@@ -71,7 +71,7 @@ def show_page(
         file: the page's `__file__`.
         top: draws what stands above all and is no view: widgets that build something. Returns the controls that it has
             set, or the run that the page is about instead.
-        older: its tabs that are no views yet; they come last.
+        widgets: its tabs that are written by hand; they come last.
         code: what computes what is no view.
         builders: what draws the widgets of a tab that build something, by its title.
     """
@@ -83,11 +83,11 @@ def show_page(
     together: dict[str, list[View]] = {}
     for view in offered:
         together.setdefault(view.tab or view.title, []).append(view)
-    if page.stacked or len(together) + len(older) == 1:
+    if page.stacked or len(together) + len(widgets) == 1:
         _draw_tab(run, offered, chosen, code, builders)
     else:
         titles = {title: partial(_draw_tab, run, some, chosen, (), builders) for title, some in together.items()}
-        titles |= {title: partial(_draw_older, run, show, chosen, code) for title, show in older.items()}
+        titles |= {title: partial(_draw_widgets, run, show, chosen, code) for title, show in widgets.items()}
         tabs(titles, page.tabs_key, default=page.first_tab or None)
     for view in views:
         # What only another run has belongs to another scheme of positions, say, and is no gap of this model.
@@ -128,9 +128,9 @@ def _draw_with_foot(
     _draw_foot(run, drawn, "-".join(["foot", *(f"{view.page}-{view.name}" for view in views[:1])]), chosen, code)
 
 
-def _draw_older(run: Run, show: Callable[[Run], Any], chosen: Chosen, code: Sequence[Callable]) -> None:
+def _draw_widgets(run: Run, show: Callable[[Run], Any], chosen: Chosen, code: Sequence[Callable]) -> None:
     show(run)
-    _draw_foot(run, [], "foot-older", chosen, code)
+    _draw_foot(run, [], "foot-widgets", chosen, code)
 
 
 def _draw_foot(run: Run, drawn: Sequence["_Drawn"], key: str, chosen: Chosen, code: Sequence[Callable] = ()) -> None:

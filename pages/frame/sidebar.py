@@ -30,6 +30,8 @@ from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, Intervention
 from model.needs import Need
 from model.run import TAUS as TAUS
+from model.run import Place
+from model.trace import KIND_TITLES
 from pages import PAGES, Page, first_page_for, page_of
 from pages.compute.runs import (
     MOST_NEW_TOKENS,
@@ -41,7 +43,6 @@ from pages.compute.runs import (
     run,
 )
 from pages.compute.trace_file import file_of, link_to, named_trace_file, target_of
-from pages.compute.view import KINDS, Place
 from pages.frame.course import COURSE, DRAFT, add_step, step_of
 from pages.frame.examples import example_menu
 from pages.frame.find_word import find_word
@@ -76,7 +77,7 @@ from viz.tokens import as_markdown, visible
 
 FIRST_SENTENCE = "The animal didn't cross the street because it was too tired."
 TARGETS = {"beam": "Beam 4", "greedy": "Greedy", "typed": "Typed"}
-SHORT_KINDS = {name: short_title(title) for name, title in KINDS.items()}
+SHORT_KINDS = {name: short_title(title) for name, title in KIND_TITLES.items()}
 SCOPES = {"head": "Head", "layer": "Layer", "everywhere": "Everywhere"}
 KIND_HELP = (
     "Which tokens look at which. Self-attention: at tokens of the same text, in the decoder only at earlier ones. "
@@ -318,7 +319,7 @@ def _chat() -> str | None:
 def _go_to_linked_place() -> None:
     """Before the controls are drawn: go, once, to the head, and perhaps its cell, that a link inside the app names."""
     kind, *numbers = st.query_params.pop(SEE, "").split(".")
-    if kind in KINDS and all(re.fullmatch("[0-9]{1,4}", number) for number in numbers):
+    if kind in KIND_TITLES and all(re.fullmatch("[0-9]{1,4}", number) for number in numbers):
         st.session_state["kind"] = kind
         st.session_state.update(zip(("layer", "head", "query", "key"), map(int, numbers), strict=False))
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from model.analysis.head_summary import summarise
 from model.analysis.softmax import softmax_at
-from model.analysis.view_arrays import fill_arrays
 from model.background.sizes import multiply_adds
+from model.checkpoints.masked_model import fill_arrays
 from model.interventions import HeadGate
 from model.needs import Need
 from model.run import Run

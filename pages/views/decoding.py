@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from model.analysis.aligned_head import aligning_kind
 from model.analysis.distributions import entropy
-from model.analysis.view_arrays import aligning_kind
 from model.checkpoints.checkpoint import Checkpoint
 from model.generation.beam_tree import BeamTree, Node, search_again, tree_arrays
 from model.generation.sampling import (

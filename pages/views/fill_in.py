@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from model.analysis.view_arrays import fill_arrays
-from model.checkpoints.masked_model import MaskedModel
+from model.checkpoints.masked_model import MaskedModel, fill_arrays
 from model.needs import Need
 from model.run import Run
 from pages.views import Result, view

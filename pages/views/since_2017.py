@@ -7,9 +7,8 @@ import pandas as pd
 
 from model.analysis import since_2017 as since
 from model.analysis.residual_stream import measure_stream, residual_stream, step_name
-from model.analysis.tab_arrays import study_arrays
 from model.background.attention_costs import layer_sizes
-from model.background.studies import read_study
+from model.background.studies import read_study, study_arrays
 from model.needs import parts_of
 from model.network.feed_forward import FeedForward
 from model.network.residual import Residual

@@ -19,7 +19,7 @@ from model.analysis.softmax import (
     softmax_at,
     uniform_weights,
 )
-from model.analysis.tab_arrays import vector_arrays
+from model.analysis.two_runs import vector_arrays
 from model.interventions import AttentionTemperature, Intervention, Unscaled
 from model.needs import Need
 from model.network.attention import MultiHeadAttention

@@ -10,9 +10,15 @@ import pandas as pd
 
 from model.analysis.distributions import total_variation
 from model.analysis.softmax import uniform_weights
-from model.analysis.tab_arrays import study_arrays
 from model.background.studies import WARMUP as STUDY_WARMUP
-from model.background.studies import Comparison, compare_with_paper, ends_of_runs, fit_power_law, read_study
+from model.background.studies import (
+    Comparison,
+    compare_with_paper,
+    ends_of_runs,
+    fit_power_law,
+    read_study,
+    study_arrays,
+)
 from model.background.table_3 import TABLE_3
 from model.checkpoints.card import Card
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps

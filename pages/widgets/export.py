@@ -1,8 +1,7 @@
 """Downloads of exactly what a page shows; each file names the checkpoint and its hash."""
 
 import io
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -13,19 +12,15 @@ import streamlit as st
 from model.checkpoints.store import shown_name
 from model.needs import Need
 from model.proof.steps import states_in_words, verify_attention
-from pages.compute.view import View
+from model.run import Run
 from pages.views import Result
 from pages.widgets.canvas import component
 from pages.widgets.chart import run_in_file_names
-from pages.widgets.controls import box
-from pages.widgets.snippet import Calls, call_arrays, notebook, snippet, view_snippet
+from pages.widgets.snippet import notebook, snippet
 from viz.drawing import Drawing, can_be_saved, standalone_html
 
 LONGEST_SOURCE = 110
 """characters of the source under a saved picture"""
-
-MOST_ROWS = 20_000
-"""of one array in a CSV"""
 
 _COMPUTED = ("=", "+", "-", "@", "\t", "\r", "\n")
 """with what the cells begin that a spreadsheet takes for formulas"""
@@ -41,46 +36,6 @@ class Picture:
     """a Plotly figure or a Drawing"""
 
 
-def export(
-    view: View,
-    name: str,
-    calls: Calls,
-    table: pd.DataFrame | None = None,
-    pictures: tuple[Picture, ...] = (),
-    label: str = "Export",
-) -> None:
-    """Offer pictures (PNG, SVG, HTML), numbers (CSV, NPZ) and the Python that computes these again, also as a notebook.
-
-    Args:
-        view: the run they come from.
-        name: of the files, without ending.
-        calls: what the NPZ holds besides the run's own tokens.
-        table: what the CSV holds; if not given, every number of the arrays, one a line.
-        pictures: those to be saved.
-        label: of the box.
-    """
-    # The name's first word stays when another head is chosen, and so the box stays open.
-    key = f"{label.replace(' ', '-').lower()}-{name.split('-')[0]}"
-    numbers = Numbers(
-        lambda: call_arrays(calls),
-        lambda: numbers_table(calls) if table is None else table,
-        lambda about: snippet(view, calls, about),
-    )
-    box(label, key, _offer, view, name, numbers, pictures, icon=":material/download:")
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """What is exported, made when a box is open or a file is asked for."""
-
-    arrays: Callable[[], dict[str, np.ndarray]]
-    table: Callable[[], pd.DataFrame]
-    program: Callable[[str], str]
-    """of the comment at its top"""
-    others: Mapping[str, View] = field(default_factory=dict)
-    """further runs that they come from, by name"""
-
-
 def export_view(result: Result, pictures: tuple[Picture, ...]) -> None:
     """The export of a view: its pictures, all its arrays, and the call that makes them again.
 
@@ -88,31 +43,28 @@ def export_view(result: Result, pictures: tuple[Picture, ...]) -> None:
         result: of the view.
         pictures: those to be saved.
     """
-    view, run = result.view, result.run
-    others = {name: value for name, value in result.values.items() if isinstance(value, View)}
-    numbers = Numbers(result.arrays, result.table, lambda about: view_snippet(result, about), others)
     with st.container(border=True):
-        _offer(result.drawn or run, f"{view.page}-{view.name}-{run.place.slug}", numbers, pictures)
+        _offer(result, pictures)
 
 
-def _offer(view: View, name: str, numbers: Numbers, pictures: tuple[Picture, ...]) -> None:
+def _offer(result: Result, pictures: tuple[Picture, ...]) -> None:
     # The files are made when they are requested; by then the address is gone.
-    facts, trace = _facts(view) | {"view": _link()}, view.trace
-    for other, run in numbers.others.items():
-        facts |= {f"{other}_{fact}": text for fact, text in (_facts(run) | {"head": run.place.title}).items()}
+    view, run = result.view, result.drawn or result.run
+    facts, trace = _facts(run) | {"view": _link()}, run.trace
+    for control, other in result.values.items():
+        if isinstance(other, Run):
+            facts |= {f"{control}_{fact}": text for fact, text in (_facts(other) | {"head": other.place.title}).items()}
+    name = f"{view.page}-{view.name}-{result.run.place.slug}"
     tokens = {"src_tokens": trace.src_tokens, "tgt_tokens": trace.tgt_tokens}
     stem = f"{name}-{run_in_file_names(trace.checkpoint, trace.checkpoint_hash)}"
     files = {"HTML: the pictures, to open without a network": ("html", lambda: _html(facts, name, pictures))}
     files = files if pictures else {}
-    files["CSV: the table, for a spreadsheet"] = (
-        "csv",
-        lambda: _csv(facts, numbers.table()),
-    )
-    files["NPZ: all arrays, for numpy.load"] = ("npz", lambda: _npz(facts | tokens, numbers.arrays()))
-    program = numbers.program(f"Attention Explorer: the numbers of {name}\nThis view: {_link()}")
+    files["CSV: the table, for a spreadsheet"] = ("csv", lambda: _csv(facts, result.table()))
+    files["NPZ: all arrays, for numpy.load"] = ("npz", lambda: _npz(facts | tokens, result.arrays()))
+    program = snippet(result, f"Attention Explorer: the numbers of {name}\nThis view: {_link()}")
     files["IPYNB: the Python below, as a notebook"] = ("ipynb", lambda: notebook(program, name, facts).encode())
     if pictures:
-        _save_buttons(view, stem, pictures)
+        _save_buttons(run, stem, pictures)
     with st.container(horizontal=True):
         for label, (ending, content) in files.items():
             key = f"export-{name}-{ending}"
@@ -121,27 +73,7 @@ def _offer(view: View, name: str, numbers: Numbers, pictures: tuple[Picture, ...
     st.code(program, language="python", height=320)
 
 
-def export_tab(view: View, name: str, calls: Calls, *pictures: Picture, table: pd.DataFrame | None = None) -> None:
-    """The export of an open tab; arguments as in `export`."""
-    export(view, name, calls, table, pictures, "Export this tab")
-
-
-def numbers_table(calls: Calls) -> pd.DataFrame:
-    """Every number of the arrays, one a line: the array's name, where in the array, and the value.
-
-    Larger arrays than a spreadsheet can take, such as logits, are in the NPZ only.
-    """
-    tables = []
-    for name, array in call_arrays(calls).items():
-        if array.size > MOST_ROWS:
-            continue
-        places = {f"index {axis}": place.ravel() for axis, place in enumerate(np.indices(array.shape))}
-        tables.append(pd.DataFrame({"array": name, **places, "value": np.atleast_1d(array.ravel())}))
-    columns = pd.DataFrame(columns=["array", "value"])
-    return pd.concat([*tables] or [columns], ignore_index=True).convert_dtypes()
-
-
-def _save_buttons(view: View, stem: str, pictures: tuple[Picture, ...]) -> None:
+def _save_buttons(run: Run, stem: str, pictures: tuple[Picture, ...]) -> None:
     targets = [
         {
             "title": picture.title,
@@ -151,7 +83,7 @@ def _save_buttons(view: View, stem: str, pictures: tuple[Picture, ...]) -> None:
         }
         for number, picture in enumerate(filter(_can_be_saved, pictures))
     ]
-    data = {"targets": targets, "caption": _caption(view)}
+    data = {"targets": targets, "caption": _caption(run)}
     component("save")(key=f"save-{stem}", data=data)
 
 
@@ -159,16 +91,16 @@ def _can_be_saved(picture: Picture) -> bool:
     return not isinstance(picture.content, Drawing) or can_be_saved(picture.content.component)
 
 
-def _caption(view: View) -> list[str]:
+def _caption(run: Run) -> list[str]:
     """The lines under a saved picture."""
-    trace = view.trace
+    trace = run.trace
     source = " ".join(trace.source.split())
     changes = f", {len(trace.interventions)} changes in the model" if trace.interventions else ""
     return [
         source if len(source) <= LONGEST_SOURCE else f"{source[:LONGEST_SOURCE]}…",
         f"Checkpoint {shown_name(trace.checkpoint)}, SHA-256",
         trace.checkpoint_hash,
-        f"In the sidebar: {view.place.title}, τ = {view.tau:g}{changes}",
+        f"In the sidebar: {run.place.title}, τ = {run.tau:g}{changes}",
     ]
 
 
@@ -177,12 +109,12 @@ def _link() -> str:
     return f"{urlsplit(st.context.url or '').path}?{urlencode(st.query_params.to_dict())}"
 
 
-def _facts(view: View) -> dict[str, str]:
+def _facts(run: Run) -> dict[str, str]:
     """What every file says of a run."""
-    trace, place = view.trace, view.place
+    trace, place = run.trace, run.place
     steps = {}
-    if view.opened and Need.OWN_LAYERS not in view.opened.features:
-        states = verify_attention(view.opened, trace, place.kind, place.layer)
+    if run.checkpoint and Need.OWN_LAYERS not in run.opened.features:
+        states = verify_attention(run.opened, trace, place.kind, place.layer)
         steps = {"steps_of_this_attention": states_in_words(states)}
     return {
         "checkpoint": shown_name(trace.checkpoint),

@@ -1,10 +1,11 @@
 """Efficient attention, tab "Long text": a run on up to 4,096 tokens, seen from afar and from near.
 
-It is no view, because its map of a head has a state of its own: what was zoomed into and which query was clicked belong
-to one run and head, and only the map is drawn again when they change, not the other pictures of thousands of tokens.
+The tab is no view, because its map of a head has a state of its own: what was zoomed into and which query was clicked
+belong to one run and head, and only the map is drawn again when they change, not the other pictures of thousands of
+tokens. Its numbers are views, for the export (pages/views/long_text.py).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -15,24 +16,20 @@ from model.analysis import streaming
 from model.analysis.long_run import LongRun, Opened, Place
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import shown_name
-from model.trace import Array
+from model.run import Run
+from model.trace import KIND_TITLES, Array
 from pages.compute.cache import shared_result
 from pages.compute.on_request import compute_on_request
-from pages.compute.view import KINDS, View
+from pages.views import long_text as views
 from pages.widgets import controls
 from pages.widgets.canvas import draw, mosaic_picture
 from pages.widgets.chart import chart
-from pages.widgets.explain import explain
-from pages.widgets.export import Picture, export_tab
-from pages.widgets.snippet import Call
+from pages.widgets.export import Picture, export_view
 from viz.canvas.lines import lines
 from viz.canvas.long_map import Look, long_map
 from viz.canvas.mosaic import Group, mosaic
 from viz.charts.heads_and_layers import group_texts, head_map, numbered_spans
 from viz.drawing import Drawing
-from viz.figure import StableFigure
-from viz.forms import Line, Lines, Mark
-from viz.theme import OKABE_ITO
 from viz.tokens import as_markdown, labels
 
 HEADS, HEAD, MAP, LINES, SURPRISE = "long-heads", "long-head", "long-window-map", "long-window-lines", "long-surprise"
@@ -40,66 +37,68 @@ STREAM, LOST = "long-streaming", 0.2
 """a loss in bits that is worth a sentence"""
 LOOK = "long-look"
 """of the session: what of the head is looked at"""
+PAPER = "https://arxiv.org/abs/1706.03762"
+"""for a person to click; the app itself never asks for it"""
 LISTED = 8
 """keys of a query, those with the largest weights"""
-WINDOWS = {16: "16", 32: "32", 64: "64", 128: "128"}
 BEFORE, AFTER = "‹ before", "after ›"
 
 
-def show_long_text(view: View) -> None:
+def show_long_text(run: Run) -> None:
     """All heads of a long run, one of them to zoom into, and a window of the text with what lies outside it."""
-    if reason := long.why_no_long_run(view.translator):
+    if reason := long.why_no_long_run(run.opened):
         st.info(reason, icon=":material/info:")
         return
-    text = _choose_text(view)
-    run = _run(view.translator, text)
-    _describe(view, run)
-    overview = _show_all_heads(view, text)
-    _describe_sinks(view, text)
-    place = view.kind, view.layer
-    st.markdown(f"**{view.place.title}.** Drag to move, zoom with the buttons, a double click, or Ctrl and the wheel.")
-    _show_head(view, text)
-    window, tau = _choose_window(run)
-    opened = long.open_window(run, place, view.head, window, tau)
-    maps = _show_window(view, run, opened, window)
-    _show_row(view, run, window, tau)
+    text = _choose_text(run)
+    text_run = _run(run.opened, text)
+    _describe(run, text_run)
+    overview = _show_all_heads(run, text)
+    _describe_sinks(run, text)
+    place = run.kind, run.layer
+    st.markdown(f"**{run.place.title}.** Drag to move, zoom with the buttons, a double click, or Ctrl and the wheel.")
+    _show_head(run, text)
+    span, tau = _choose_window(run, text)
+    opened = long.open_window(text_run, place, run.head, span, tau)
+    maps = _show_window(run, text_run, opened, span)
+    _show_row(run, text_run, span, tau)
     pictures = [Picture("All heads", HEADS, overview), *maps]
-    if len(run.log_probabilities):
-        pictures.append(_show_surprise(run))
-    call = Call(long.long_arrays, view.translator, text, *place, view.head, window, tau)
-    export_tab(view, f"long-text-{view.place.slug}", call, *pictures)
-    _show_streaming(view, text, run)
+    if len(text_run.log_probabilities):
+        pictures.append(_show_surprise(text_run))
+    chosen = {"text": text, "size": span[1] - span[0], "start": span[0], "tau": tau}
+    _offer_export("window", lambda: export_view(views.window(run, **chosen), tuple(pictures)))
+    _show_streaming(run, text, text_run)
 
 
-def _choose_text(view: View) -> str:
+def _choose_text(run: Run) -> str:
     """What was typed, or the checkpoint's long example."""
     try:
-        example = long.example_text(view.translator)
+        example = long.example_text(run.opened)
     except ValueError:
-        return view.source
+        return run.source
     helped = (
         f"The {len(example.split()):,} words of the development sentences that show a head of this model best, one "
         "after the other. Without it: the text in the sidebar."
     )
-    return example if controls.toggle("A long example instead of my text", "long_example", help=helped) else view.source
+    return example if controls.toggle("A long example instead of my text", "long_example", help=helped) else run.source
 
 
-def _describe(view: View, run: LongRun) -> None:
-    limit = long.most_tokens(view.translator)
-    squares = sum(len(run.q[place]) for place in run.q) * len(run) ** 2 * 4
+def _describe(run: Run, text_run: LongRun) -> None:
+    limit = long.most_tokens(run.opened)
+    squares = sum(len(text_run.q[place]) for place in text_run.q) * len(text_run) ** 2 * 4
     sentence = (
-        f"**{len(run):,} tokens** in one run. The queries and keys of all heads take {run.bytes / 1e6:,.1f} MB; their "
-        f"weights would take {squares / 1e6:,.1f} MB, so they are computed where you look."
+        f"**{len(text_run):,} tokens** in one run. The queries and keys of all heads take "
+        f"{text_run.bytes / 1e6:,.1f} MB; their weights would take {squares / 1e6:,.1f} MB, so they are computed where "
+        "you look."
     )
-    if len(run) >= limit:
+    if len(text_run) >= limit:
         sentence += f" The text is longer: the run ends after {limit:,} tokens."
-    if len(run) > run.positions:
+    if len(text_run) > text_run.positions:
         sentence += (
-            f" The model was built for {run.positions:,} positions; beyond them its encoding of positions simply goes "
-            "on, to distances that it never saw in training."
+            f" The model was built for {text_run.positions:,} positions; beyond them its encoding of positions simply "
+            "goes on, to distances that it never saw in training."
         )
     st.markdown(sentence)
-    if view.trace.interventions:
+    if run.trace.interventions:
         st.info("Changes and the temperature in the sidebar are not at work in this run.", icon=":material/info:")
 
 
@@ -120,18 +119,18 @@ def _whole_head(checkpoint: Checkpoint, text: str, place: Place, head: int) -> A
     return long.pooled_head(_run(checkpoint, text), place, head)
 
 
-def _show_all_heads(view: View, text: str) -> Drawing:
-    run, values = _run(view.translator, text), _all_heads(view.translator, text)
-    title = f"{shown_name(view.trace.checkpoint)} {view.trace.checkpoint_hash[:8]}, long text of {len(run)} tokens"
-    drawing = heads_picture(run, title, view.layer, view.head, values)
+def _show_all_heads(run: Run, text: str) -> Drawing:
+    text_run, values = _run(run.opened, text), _all_heads(run.opened, text)
+    title = f"{shown_name(run.trace.checkpoint)} {run.trace.checkpoint_hash[:8]}, long text of {len(text_run)} tokens"
+    drawing = heads_picture(text_run, title, run.layer, run.head, values)
     return mosaic_picture(
         drawing, HEADS, lambda _kind, layer, head: controls.set_controls({"layer": layer, "head": head})
     )
 
 
-def _describe_sinks(view: View, text: str) -> None:
+def _describe_sinks(run: Run, text: str) -> None:
     """How much weight the first token gets, and where the most."""
-    found = _weight_on_first(view.translator, text)
+    found = _weight_on_first(run.opened, text)
     layer, head = map(int, np.unravel_index(found.argmax(), found.shape))
     by_layer = ", ".join(f"{number}: {mean:.1%}" for number, mean in enumerate(found.mean(axis=1)))
     st.caption(
@@ -146,29 +145,33 @@ def _weight_on_first(checkpoint: Checkpoint, text: str) -> Array:
     return long.weight_on_first(_run(checkpoint, text))
 
 
-def heads_picture(run: LongRun, title: str, layer: int, head: int, values: Array | None = None) -> Drawing:
+def heads_picture(text_run: LongRun, title: str, layer: int, head: int, values: Array | None = None) -> Drawing:
     """All heads; `values`: from `pooled_heads`, if they are known."""
-    kind, n, size = run.kinds[0].name, len(run), long.square_size(len(run), long.SMALL)
+    kind, n, size = text_run.kinds[0].name, len(text_run), long.square_size(len(text_run), long.SMALL)
     groups = tuple(tuple(range(start, min(start + size, n))) for start in range(0, n, size))
-    names = group_texts(run.tokens.labels, groups)
+    names = group_texts(text_run.tokens.labels, groups)
     names = numbered_spans(names, size) if size > 1 else names
-    seen = long.allowed(run, (kind, 0), (0, n), (0, n), size)
-    found = long.pooled_heads(run) if values is None else values
-    return mosaic([Group(kind, KINDS[kind], found, names, names, seen, pool=size)], (kind, layer, head), title=title)
+    seen = long.allowed(text_run, (kind, 0), (0, n), (0, n), size)
+    found = long.pooled_heads(text_run) if values is None else values
+    return mosaic(
+        [Group(kind, KIND_TITLES[kind], found, names, names, seen, pool=size)], (kind, layer, head), title=title
+    )
 
 
-def head_picture(run: LongRun, place: Place, head: int) -> Drawing:
+def head_picture(text_run: LongRun, place: Place, head: int) -> Drawing:
     """The whole of one head."""
-    whole = (0, len(run))
-    return long_map([_look(run, place, long.pooled_head(run, place, head), whole, whole)], labels(run.tokens.labels))
+    whole = (0, len(text_run))
+    return long_map(
+        [_look(text_run, place, long.pooled_head(text_run, place, head), whole, whole)], labels(text_run.tokens.labels)
+    )
 
 
 @st.fragment
-def _show_head(view: View, text: str) -> None:
+def _show_head(run: Run, text: str) -> None:
     """The whole head, coarse, and what was zoomed into."""
-    run, place = _run(view.translator, text), (view.kind, view.layer)
-    n, case = len(run), (view.trace.checkpoint_hash, text, view.place)
-    looks = [_look(run, place, _whole_head(view.translator, text, place, view.head), (0, n), (0, n))]
+    text_run, place = _run(run.opened, text), (run.kind, run.layer)
+    n, case = len(text_run), (run.trace.checkpoint_hash, text, run.place)
+    looks = [_look(text_run, place, _whole_head(run.opened, text, place, run.head), (0, n), (0, n))]
     asked, look = st.session_state.get(LOOK, (None, {}))
     look = look if asked == case else {}
     row = look.get("row")
@@ -178,24 +181,24 @@ def _show_head(view: View, text: str) -> None:
         (top, left) = (min(max(look[side], 0), n - span) for side in ("top", "left"))
         rows, columns = (top, top + span), (left, left + span)
         size = long.square_size(span, long.CELLS)
-        values = long.largest(run, place, slice(view.head, view.head + 1), rows, columns, size)[0]
-        looks.append(_look(run, place, values, rows, columns))
-    exact = None if row is None else long.weights(run, place, slice(view.head, view.head + 1), (row, row + 1))[0, 0]
-    title = f"{view.place.title}, long text of {n} tokens"
-    drawing = long_map(looks, labels(run.tokens.labels), row=row, weights=exact, title=title)
+        values = long.largest(text_run, place, slice(run.head, run.head + 1), rows, columns, size)[0]
+        looks.append(_look(text_run, place, values, rows, columns))
+    exact = None if row is None else long.weights(text_run, place, slice(run.head, run.head + 1), (row, row + 1))[0, 0]
+    title = f"{run.place.title}, long text of {n} tokens"
+    drawing = long_map(looks, labels(text_run.tokens.labels), row=row, weights=exact, title=title)
     draw(drawing, HEAD, on_look_change=lambda: _take_look(case))
     if exact is None:
         st.caption("Click a query: its exact weights are then under the pointer, and the largest of them listed here.")
     else:
         best = np.argsort(-exact, kind="stable")[:LISTED]
-        names = labels(run.tokens.labels)
+        names = labels(text_run.tokens.labels)
         listed = ", ".join(f"{exact[key]:.3g} on {key} {as_markdown(names[key])}" for key in best if exact[key] > 0)
         st.caption(f"Query {row} {as_markdown(names[row])}: {listed}.")
 
 
-def _look(run: LongRun, place: Place, values: Array, rows: long.Span, columns: long.Span) -> Look:
+def _look(text_run: LongRun, place: Place, values: Array, rows: long.Span, columns: long.Span) -> Look:
     size = long.square_size(rows[1] - rows[0], long.CELLS)
-    seen = long.allowed(run, place, rows, columns, size)
+    seen = long.allowed(text_run, place, rows, columns, size)
     return Look(np.where(seen, values, np.nan), rows[0], columns[0], size)
 
 
@@ -205,33 +208,33 @@ def _take_look(case: tuple) -> None:
         st.session_state[LOOK] = case, look
 
 
-def _choose_window(run: LongRun) -> tuple[long.Span, float]:
+def _choose_window(run: Run, text: str) -> tuple[long.Span, float]:
     """The tokens that are looked at one by one, and a temperature."""
     st.markdown("**A window of the text**, token by token; what lies outside it is summed.")
     left, middle, right = st.columns(3)
-    sizes = {size: name for size, name in WINDOWS.items() if size <= len(run)} or {len(run): str(len(run))}
-    size = controls.choice(
-        "Tokens", sizes, "long_window", default=min(sizes, key=lambda each: abs(each - 32)), place=left
+    sizes = views.SIZE.offer(run, {"text": text})
+    size = controls.choice(sizes.label, sizes.options, views.SIZE.key, default=sizes.start, place=left)
+    starts = views.START.offer(run, {"text": text, "size": size})
+    start = controls.number(starts.label, starts.limits, starts.start, views.START.key, place=middle)
+    tau = controls.slider(
+        views.TAU.label, views.TAU.limits, views.TAU.start, views.TAU.key, step=views.TAU.step, place=right
     )
-    last = len(run) - size
-    start = controls.number("First token", (0, last), last, "long_first", place=middle)
-    tau = controls.slider("Temperature τ of these weights", (0.1, 5.0), 1.0, "long_tau", step=0.1, place=right)
     return (start, start + size), tau
 
 
-def _show_window(view: View, run: LongRun, opened: Opened, window: long.Span) -> list[Picture]:
+def _show_window(run: Run, text_run: LongRun, opened: Opened, window: long.Span) -> list[Picture]:
     """Map and lines of the window; the keys outside it are one more key on each side."""
     start, end = window
-    tokens = run.tokens.labels[start:end]
+    tokens = text_run.tokens.labels[start:end]
     names = [f"{start + i} {name}" for i, name in enumerate(labels(tokens))]
-    causal = run.kinds[0].causal
+    causal = text_run.kinds[0].causal
     parts, keys = [opened.before[:, None], opened.weights], [BEFORE, *names]
-    seen = [np.full((len(names), 1), start > 0), long.allowed(run, (view.kind, view.layer), window, window)]
+    seen = [np.full((len(names), 1), start > 0), long.allowed(text_run, (run.kind, run.layer), window, window)]
     if not causal:
         parts, keys, seen = (
             [*parts, opened.after[:, None]],
             [*keys, AFTER],
-            [*seen, np.full((len(names), 1), end < len(run))],
+            [*seen, np.full((len(names), 1), end < len(text_run))],
         )
     values, mask = np.hstack(parts).astype(np.float32), np.hstack(seen)
     figure = head_map(names, keys, values, mask, "attention weight")
@@ -239,10 +242,10 @@ def _show_window(view: View, run: LongRun, opened: Opened, window: long.Span) ->
         values[None],
         names,
         keys,
-        heads=[view.head],
+        heads=[run.head],
         allowed=mask[None],
         numbered=False,
-        title=f"{view.place.title}, tokens {start} to {end - 1}",
+        title=f"{run.place.title}, tokens {start} to {end - 1}",
     )
     left, right = st.columns(2)
     with left:
@@ -257,17 +260,17 @@ def _show_window(view: View, run: LongRun, opened: Opened, window: long.Span) ->
     return [Picture("Map of the window", MAP, figure), Picture("Lines of the window", LINES, drawing)]
 
 
-def _show_row(view: View, run: LongRun, window: long.Span, tau: float) -> None:
+def _show_row(run: Run, text_run: LongRun, window: long.Span, tau: float) -> None:
     """The softmax of one query, step by step."""
-    names = [f"{window[0] + i} {name}" for i, name in enumerate(labels(run.tokens.labels[slice(*window)]))]
+    names = [f"{window[0] + i} {name}" for i, name in enumerate(labels(text_run.tokens.labels[slice(*window)]))]
     row = controls.select("Query", dict(enumerate(names)), "long_query", default=len(names) - 1)
-    found = long.open_row(run, (view.kind, view.layer), view.head, window[0] + row, window, tau)
+    found = long.open_row(text_run, (run.kind, run.layer), run.head, window[0] + row, window, tau)
     total = found.exponentials.sum() + found.outside
     best = np.argsort(-found.exponentials, kind="stable")[:LISTED]
     best = best[found.exponentials[best] > 0]
     rest = float(found.exponentials.sum() - found.exponentials[best].sum())
     others = len(names) - len(best)
-    sums = {f"{others} others inside": rest, f"{len(run) - len(names)} outside": found.outside}
+    sums = {f"{others} others inside": rest, f"{len(text_run) - len(names)} outside": found.outside}
     table = pd.DataFrame(
         {
             "key": [*(names[key] for key in best), *sums],
@@ -277,37 +280,50 @@ def _show_row(view: View, run: LongRun, window: long.Span, tau: float) -> None:
         }
     )
     controls.table(table, floats="%.4g")
-    explain(
-        "Each weight is its exponential divided by the sum over all keys that the mask allows, those outside the "
-        "window included. The temperature here divides the scores of this picture; the run itself had none.",
-        r"\begin{aligned} s_j &= q \cdot k_j \cdot \mathrm{scale} / \tau \\"
-        r"\alpha_j &= \frac{e^{s_j - \max s}}{\sum_{k \in \text{window}} e^{s_k - \max s} "
-        r"+ \sum_{k \notin \text{window}} e^{s_k - \max s}} \end{aligned}",
-        "3.2.1",
-    )
+    _explain_softmax()
 
 
-def _show_surprise(run: LongRun) -> Picture:
-    figure = _bits_chart({"this run": long.bits_by_position(run.log_probabilities)}, run.positions)
+def _explain_softmax() -> None:
+    with st.container(border=True):
+        st.latex(
+            r"\begin{aligned} s_j &= q \cdot k_j \cdot \mathrm{scale} / \tau \\"
+            r"\alpha_j &= \frac{e^{s_j - \max s}}{\sum_{k \in \text{window}} e^{s_k - \max s} "
+            r"+ \sum_{k \notin \text{window}} e^{s_k - \max s}} \end{aligned}"
+        )
+        st.markdown(
+            "Each weight is its exponential divided by the sum over all keys that the mask allows, those outside the "
+            "window included. The temperature here divides the scores of this picture; the run itself had none."
+        )
+        st.caption(f"Vaswani et al. 2017, [“Attention Is All You Need”]({PAPER}), section 3.2.1")
+
+
+def _offer_export(name: str, draw: Callable[[], None]) -> None:
+    """One line below the pictures; the numbers are computed when it is opened."""
+    controls.fold({"export": (":material/download: Export", draw)}, f"foot-long-{name}", "About these pictures")
+
+
+def _show_surprise(text_run: LongRun) -> Picture:
+    figure = views.bits_chart(
+        {"this run": long.bits_by_position(text_run.log_probabilities)}, text_run.positions
+    ).draw()
     st.markdown("**What each token costs, by its position**")
     chart(figure, key=SURPRISE, alt="Mean of −log₂ p of the tokens, by position")
-    if len(run) > run.positions + len(run) // 8:
-        early, late = (_bits(part) for part in np.split(run.log_probabilities, [run.positions - 1]))
+    if len(text_run) > text_run.positions + len(text_run) // 8:
+        early, late = (_bits(part) for part in np.split(text_run.log_probabilities, [text_run.positions - 1]))
         lost = late > early + LOST
         said = "Beyond the positions it was built for, the model loses its way." if lost else "It does no worse there."
-        st.caption(f"Up to position {run.positions:,}: {early:.2f} bits a token; beyond: {late:.2f}. {said}")
+        st.caption(f"Up to position {text_run.positions:,}: {early:.2f} bits a token; beyond: {late:.2f}. {said}")
     return Picture("Bits by position", SURPRISE, figure)
 
 
-def _show_streaming(view: View, text: str, run: LongRun) -> None:
+def _show_streaming(run: Run, text: str, text_run: LongRun) -> None:
     """What a model that keeps a window of its past loses, with and without the first tokens."""
     st.markdown("**Streaming: keep a window of the past**")
-    if reason := streaming.why_no_streaming(view.translator):
+    if reason := streaming.why_no_streaming(run.opened):
         st.caption(reason)
         return
-    tokens = min(len(run), streaming.MOST_TOKENS)
-    sizes = {size: f"{size:,}" for size in (16, 64, 256, 512, 1024) if size < tokens // 2}
-    if not sizes:
+    tokens = min(len(text_run), streaming.MOST_TOKENS)
+    if (sizes := views.CACHE.offer(run, {"text": text})) is None:
         st.caption("The text is too short: type or paste more, or take the long example.")
         return
     st.markdown(
@@ -315,43 +331,24 @@ def _show_streaming(view: View, text: str, run: LongRun) -> None:
         f"cache; or the first {streaming.SINKS} as well, with the positions that they have in the text or in the "
         "cache. After Xiao et al. 2024, “Efficient Streaming Language Models with Attention Sinks”."
     )
-    window = controls.choice(
-        "Keys a query sees", sizes, "long_stream", default=min(sizes, key=lambda one: abs(one - 256))
-    )
-    case = view.translator, text, window
+    kept = controls.choice(sizes.label, sizes.options, views.CACHE.key, default=sizes.start)
+    case = run.opened, text, kept
     found = compute_on_request("Compare", "long_compare", case, lambda: streaming.compare(*case))
     if found is None:
         st.caption("Four runs on the text; nothing runs before you press the button.")
         return
-    figure = _bits_chart({name: long.bits_by_position(each) for name, each in found.items()}, run.positions)
+    result = views.streaming(run, text=text, window=kept, outcome=found)
+    figure = result.shows["bits"].draw()
     chart(figure, key=STREAM, alt="Mean of −log₂ p by position, for each way to cut the cache")
-    late = {name: _bits(each[min(run.positions, tokens // 2) :]) for name, each in found.items()}
+    late = {name: _bits(each[min(text_run.positions, tokens // 2) :]) for name, each in found.items()}
     best = min(late, key=late.get)
     listed = "; ".join(f"{name}: {bits:.2f}" for name, bits in late.items())
-    full, cut = (streaming.cache_bytes(view.translator, n) / 1e6 for n in (tokens, window))
+    full, cut = (streaming.cache_bytes(run.opened, n) / 1e6 for n in (tokens, kept))
     st.caption(
-        f"Bits a token after position {min(run.positions, tokens // 2):,}: {listed}. Least with {best}. The cache of "
-        f"{tokens:,} tokens takes {full:.1f} MB in fp32, that of {window:,} takes {cut:.1f} MB, however long the text."
+        f"Bits a token after position {min(text_run.positions, tokens // 2):,}: {listed}. Least with {best}. The cache "
+        f"of {tokens:,} tokens takes {full:.1f} MB in fp32, that of {kept:,} takes {cut:.1f} MB, however long the text."
     )
-    export_tab(view, "streaming", Call(streaming.stream_arrays, *case), Picture("Bits by position", STREAM, figure))
-
-
-def _bits_chart(curves: Mapping[str, tuple[Array, Array]], built_for: int) -> StableFigure:
-    """Mean of −log₂ p by position, a line each; a mark where the positions end that the model was built for.
-
-    Args:
-        curves: positions and bits, (part,) each, by name.
-        built_for: positions; no mark where the text is no longer.
-    """
-    looks = zip(OKABE_ITO, ("solid", "dash", "dot", "dashdot"), strict=False)
-    lines = {
-        name: Line(positions, bits, colour, "circle", dash, size=4)
-        for (name, (positions, bits)), (colour, dash) in zip(curves.items(), looks, strict=False)
-    }
-    ends = max(positions[-1] for positions, _ in curves.values()) > built_for
-    marks = [Mark(x=built_for, dash="dash", text=f"{built_for} positions")] if ends else []
-    titles = ("position in the text", "−log₂ p, bits a token")
-    return Lines(lines, titles, ".2f", height=300 + 24 * len(curves), marks=marks).draw()
+    _offer_export("streaming", lambda: export_view(result, (Picture("Bits by position", STREAM, figure),)))
 
 
 def _bits(log_probabilities: Array) -> float:

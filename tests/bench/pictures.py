@@ -14,8 +14,9 @@ import streamlit as st
 from model.analysis.head_tables import Look, head_tables
 from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.interventions import AttentionTemperature
-from pages.compute.runs import Request, open_translator, rerun, run
-from pages.compute.view import Place, View
+from model.run import Place, Request, Run
+from pages.compute import runs
+from pages.compute.runs import open_translator, rerun
 from pages.frame.html_page import STYLE
 from pages.views import heads_and_layers
 from pages.views.names import axes
@@ -44,34 +45,34 @@ def main() -> None:
     st.set_page_config(layout="wide")
     translator = open_translator(st.query_params.get("checkpoint", DEFAULT_CHECKPOINT), "cpu")
     text = text_of(translator.tokenizer, int(st.query_params["tokens"]))
-    plain = run(translator, Request(text, text, 1, ()))
-    runs = [rerun(translator, plain, (AttentionTemperature(tau),)) for tau in TAUS]
-    views = [View(translator, Request(text), trace, Place("encoder_self", LAYER, HEAD), text) for trace in runs]
+    plain = runs.run(translator, Request(text, text, 1, ()))
+    traces = [rerun(translator, plain, (AttentionTemperature(tau),)) for tau in TAUS]
+    made = [Run(translator, Request(text), trace, Place("encoder_self", LAYER, HEAD), text) for trace in traces]
     view = st.query_params["view"]
     if view != "nothing":  # Streamlit as it comes
         st.html(STYLE)
-    st.fragment(redraw)(lambda moved: PICTURES[view](views[moved % len(views)], moved))
+    st.fragment(redraw)(lambda moved: PICTURES[view](made[moved % len(made)], moved))
 
 
-def _nothing(_view: View, moved: int) -> None:
+def _nothing(_run: Run, moved: int) -> None:
     draw_nothing(moved)
 
 
-def _mosaic(view: View, _moved: int) -> None:
-    draw(_mosaic_of(view, every=True), "mosaic")
+def _mosaic(run: Run, _moved: int) -> None:
+    draw(_mosaic_of(run, every=True), "mosaic")
 
 
-def _one_kind(view: View, _moved: int) -> None:
-    draw(_mosaic_of(view), "mosaic")
+def _one_kind(run: Run, _moved: int) -> None:
+    draw(_mosaic_of(run), "mosaic")
 
 
-def _mosaic_of(view: View, every: bool = False) -> Drawing:
-    return heads_and_layers._mosaic(view, heads_and_layers._groups(view, Look(), every), HEAD, high=1.0)
+def _mosaic_of(run: Run, every: bool = False) -> Drawing:
+    return heads_and_layers._mosaic(run, heads_and_layers._groups(run, Look(), every), HEAD, high=1.0)
 
 
-def _bytes(view: View, moved: int) -> None:
+def _bytes(run: Run, moved: int) -> None:
     """What Streamlit takes to bring a picture's bytes: one of them is shown."""
-    size = st.session_state.get("size") or st.session_state.setdefault("size", _mosaic_size(view))
+    size = st.session_state.get("size") or st.session_state.setdefault("size", _mosaic_size(run))
     _first_byte()(key="bytes", data=bytes([moved % 256]) + bytes(size - 1))
 
 
@@ -81,34 +82,34 @@ def _first_byte() -> Any:
     return st.components.v2.component("bytes", html="<div></div>", js=FIRST_BYTE)
 
 
-def _mosaic_size(view: View) -> int:
-    return len(_mosaic_of(view, every=True).data)
+def _mosaic_size(run: Run) -> int:
+    return len(_mosaic_of(run, every=True).data)
 
 
-def _lines(view: View, _moved: int) -> None:
+def _lines(run: Run, _moved: int) -> None:
     with st.columns(COLUMNS)[1]:
-        tables, first = head_tables(view.trace, view.kind, Look(), [LAYER]), list(range(8))
-        draw(heads_and_layers._lines(view, tables, first, first, 1.0, "lines"), "lines")
+        tables, first = head_tables(run.trace, run.kind, Look(), [LAYER]), list(range(8))
+        draw(heads_and_layers._lines(run, tables, first, first, 1.0, "lines"), "lines")
 
 
-def _map(view: View, _moved: int) -> None:
+def _map(run: Run, _moved: int) -> None:
     with st.columns(COLUMNS)[0]:
-        weights, mask = view.attention.pattern[HEAD], view.attention.mask[HEAD]
-        chart(head_map(*axes(view.attention), weights, mask, "attention weight"), key="map", alt="One head")
+        weights, mask = run.attention.pattern[HEAD], run.attention.mask[HEAD]
+        chart(head_map(*axes(run.attention), weights, mask, "attention weight"), key="map", alt="One head")
 
 
-def _temperature(view: View, _moved: int) -> None:
-    draw(live(replace(view, tau=1.0), row=0).shows["temperature"].drawing, "temperature")
+def _temperature(run: Run, _moved: int) -> None:
+    draw(live(replace(run, tau=1.0), row=0).shows["temperature"].drawing, "temperature")
 
 
-def _matrices(view: View, moved: int) -> None:
-    head = head_of(view.attention, view.head)
+def _matrices(run: Run, moved: int) -> None:
+    head = head_of(run.attention, run.head)
     draw(picture(moved % len(STEPS), head, Choice(2, 1, 0, 0), "a head"), "matrices")
 
 
-def _row(view: View, moved: int) -> None:
-    row = moved % len(view.attention.query_tokens)
-    chart(one_row(view, row=row).shows["row-panels"].draw(), key="row", alt="One row")
+def _row(run: Run, moved: int) -> None:
+    row = moved % len(run.attention.query_tokens)
+    chart(one_row(run, row=row).shows["row-panels"].draw(), key="row", alt="One row")
 
 
 PICTURES = {

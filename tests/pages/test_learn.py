@@ -117,7 +117,7 @@ def decoder_cosines(view: Run) -> np.ndarray:
 
 def falls_ever_more_slowly(view: Run) -> bool:
     """Whether the first quarter of the logged steps has more than half of the fall of the loss."""
-    log = [row for row in read_card(SHIPPED / view.translator.name).log if "dev_loss" in row]
+    log = [row for row in read_card(SHIPPED / view.opened.name).log if "dev_loss" in row]
     losses = np.array([row["dev_loss"] for row in log])
     return (losses[0] - losses[len(losses) // 4]) > 0.5 * (losses[0] - losses[-1])
 
@@ -129,13 +129,13 @@ def first_choice(view: Run, temperature: float) -> float:
 
 
 def first_snapshot(view: Run):
-    steps = snapshot_steps(SHIPPED / view.translator.name)
-    return open_snapshot(view.translator, steps[0]).rerun(view.trace, ())
+    steps = snapshot_steps(SHIPPED / view.opened.name)
+    return open_snapshot(view.opened, steps[0]).rerun(view.trace, ())
 
 
 LOOK_FOR = {
     "positions.wavelengths": lambda view: (
-        6 < wavelengths(view.translator.config.d_model)[0] < 7 < 64 < wavelengths(view.translator.config.d_model)[-1]
+        6 < wavelengths(view.opened.config.d_model)[0] < 7 < 64 < wavelengths(view.opened.config.d_model)[-1]
     ),
     "positions.habit": lambda view: (
         np.mean(pattern_of(view)[1:].argmax(-1) == np.arange(len(pattern_of(view)) - 1)) > 0.5

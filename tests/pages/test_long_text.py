@@ -21,7 +21,9 @@ from model.analysis.long_run import (
 from model.analysis.streaming import strategies, stream
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, load_checkpoint, save_checkpoint
 from model.checkpoints.tokenizer import train_tokenizer
-from pages.compute.view import Place
+from model.run import Place, Request, Run
+from pages.views.long_text import streaming, window
+from pages.views.words import pictures as pictures_of
 from tests.model.checkpoints.test_language_model import MODERN
 from tests.model.tiny import SENTENCES, random_model
 from tests.pages.figures import figure, numbers, words
@@ -58,6 +60,13 @@ def open_long(open_app: Callable, folder: Path, monkeypatch: pytest.MonkeyPatch)
         return app, long_run(load_checkpoint(name, "cpu"), TEXT)
 
     return open_long
+
+
+def a_run(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> Run:
+    """Of a short text; the views read a long one."""
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(folder))
+    opened = load_checkpoint(name, "cpu")
+    return Run.start(opened, Request("A dog."), Place(opened.kinds[0].name, 1, 2))
 
 
 def pictures(app) -> list[bytes]:
@@ -175,14 +184,57 @@ def test_streaming_draws_each_way_to_cut_the_cache_and_its_program_computes_it(o
         np.testing.assert_allclose(numbers(line["y"]), bits_by_position(found)[1], rtol=1e-3)
         assert f"{-found[48:].mean() / np.log(2):.2f}" in words(app)
     programs = {name: result_of(program) for name, program in programs_of(app).items()}
-    (streamed,) = (found for name, found in programs.items() if name.startswith("streaming"))
+    (streamed,) = (found for name, found in programs.items() if name.startswith("long_text-streaming"))
     for i, found in enumerate(expected.values()):
         np.testing.assert_allclose(streamed["arrays"][f"log_probabilities_{i}"], found, rtol=1e-3)
-    (long,) = (found for name, found in programs.items() if name.startswith("long-text"))
+    (long,) = (found for name, found in programs.items() if name.startswith("long_text-window"))
     np.testing.assert_allclose(long["arrays"]["log_probabilities"], run.log_probabilities, rtol=1e-3)
     size = len(run) - 32
     window = open_window(run, place_of(run), 2, (size, len(run)))
     np.testing.assert_allclose(long["arrays"]["window"], window.weights, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "chosen"), [("lm", {}), ("lm", {"size": 16, "start": 0, "tau": 0.5}), ("mlm", {})])
+def test_the_numbers_of_a_window_are_a_view_in_a_notebook_too(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, chosen: dict
+) -> None:
+    run = a_run(folder, monkeypatch, name)
+    read, result = long_run(run.opened, TEXT), window(run, text=TEXT, **chosen)
+    size = chosen.get("size", 32)
+    start = chosen.get("start", len(read) - size)
+    opened = open_window(read, place_of(read), 2, (start, start + size), chosen.get("tau", 1.0))
+    np.testing.assert_array_equal(result.arrays()["window"], opened.weights)
+    np.testing.assert_array_equal(result.arrays()["ids"], read.tokens.ids)
+    assert f"at most {(opened.before + opened.after).max():.1%}" in result.blocks[0].text.replace("**", "")
+
+
+def test_streaming_as_a_view_compares_at_once_or_says_why_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = a_run(folder, monkeypatch, "lm")
+    result = streaming(run, text=TEXT, window=64)
+    expected = {kept.name: stream(run.opened, TEXT, kept) for kept in strategies(64)}
+    assert list(result.arrays()["names"]) == list(expected)
+    for i, found in enumerate(expected.values()):
+        np.testing.assert_array_equal(result.arrays()[f"log_probabilities_{i}"], found)
+    assert [name for name, *_ in pictures_of(result.blocks)] == ["bits"]
+    assert "button" in streaming(run, text=TEXT, window=64, outcome=None).blocks[0].text
+    assert "too short" in streaming(run, text="A dog.").blocks[0].text
+    assert "left to right" in streaming(a_run(folder, monkeypatch, "mlm"), text=TEXT).blocks[0].text
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sentence"),
+    [
+        ({"size": 7}, "size is one of 16, 32, 64, 128"),
+        ({"start": -1}, "start is a number from 0"),
+        ({"text": " "}, "Type at least one word"),
+        ({"tau": 0}, "tau is a number from 0.1"),
+    ],
+)
+def test_a_window_that_is_not_there_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, chosen: dict, sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        window(a_run(folder, monkeypatch, "lm"), **({"text": TEXT} | chosen))
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from model import interventions
-from model.analysis.head_tables import Look, head_tables
-from model.analysis.view_arrays import arrays_of, head_arrays
 from model.checkpoints.store import load_checkpoint
 from model.interventions import AttentionTemperature, FrozenPattern, HeadGate, MaskEdit, PermutedAttention
-from pages.compute.runs import Request
-from pages.compute.view import Place, View
-from pages.widgets.snippet import Call, call_arrays, notebook, snippet
+from model.run import Place, Request, Run
+from pages.views.learn import head, matrices
+from pages.widgets.snippet import notebook, snippet
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -49,8 +47,7 @@ def result_of(program: str) -> dict[str, Any]:
 
 
 def program_of(trace: "Trace", request: Request, about: str = "a test") -> str:
-    view = View(None, request, trace, PLACE, request.source)
-    return snippet(view, Call(head_arrays, view.attention, PLACE.head, ("pattern", "scores")), about)
+    return snippet(head(Run(None, request, trace, PLACE, request.source)), about)
 
 
 @settings(max_examples=settings.default.max_examples // 6, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -68,16 +65,16 @@ def test_the_program_computes_the_numbers_of_any_sentence(
     except ValueError:
         return
     found = result_of(program_of(trace, asked, f"of {source}"))
-    assert (found["source"], found["target"]) == (trace.prompt, target)
-    for name in ("pattern", "scores"):
-        np.testing.assert_array_equal(found["arrays"][name], getattr(trace.attention("cross", 1), name)[2])
+    assert (found["request"].source, found["request"].target) == (trace.prompt, target)
+    for name, tensor in {"pattern": "pattern", "scaled": "pre_softmax"}.items():
+        np.testing.assert_array_equal(found["arrays"][name], getattr(trace.attention("cross", 1), tensor)[2])
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_was_typed_stands_in_the_program_as_one_literal(text: str, opened: "Translator") -> None:
     trace = opened.trace("A dog.", None, 1)
     plain = program_of(trace, Request("A dog.", "x", 1))
-    typed = program_of(trace, Request(text, text, 1), text.split("\n")[0])
+    typed = program_of(opened.trace(text, text, 1), Request(text, text, 1), text.split("\n")[0])
     assert [type(node) for node in ast.walk(ast.parse(typed))] == [type(node) for node in ast.walk(ast.parse(plain))]
 
 
@@ -108,9 +105,8 @@ def test_changes_are_made_on_the_tokens_of_the_run_before(opened: "Translator") 
     before = opened.trace("A dog runs.", None, 4)
     after = opened.trace_ids(before.source, before.next_ids, CHANGES)
     found = result_of(program_of(after, Request("A dog runs.")))
-    assert found["trace"].next_ids == before.next_ids
-    np.testing.assert_array_equal(found["trace"].logits, after.logits)
-    np.testing.assert_array_equal(found["before"].logits, before.logits)
+    assert found["run"].trace.next_ids == before.next_ids
+    np.testing.assert_array_equal(found["run"].trace.logits, after.logits)
 
 
 def test_other_weights_are_refused(opened: "Translator") -> None:
@@ -134,35 +130,12 @@ def test_an_intervention_is_equal_to_its_repr(change: Any) -> None:
     assert eval(repr(change), names | {"np": np}) == change
 
 
-def test_a_call_is_printed_as_the_page_makes_it(opened: "Translator") -> None:
-    trace = opened.trace("A dog.", None, 1)
-    other = opened.trace("A cat.", "Ein Hund.", 1, CHANGES)
-    view = View(opened, Request("A dog.", None, 1), trace, PLACE, "A dog.")
-    calls = {
-        "head": Call(head_arrays, trace.attention("cross", 1), 2, ("pattern", "mask")),
-        "tables": Call(head_tables, other, "cross", Look("norms", hide=True)),
-    }
-    program = snippet(view, calls, "a test")
-    assert "head_arrays(attention, 2, ('pattern', 'mask'))" in program
-    assert "from model.analysis.head_tables import Look" in program
-    computed = result_of(program)["arrays"]
-    assert {"head_pattern", "head_mask", "tables_values", "tables_look_hide"} <= set(computed)
-    expected = call_arrays(calls)
+def test_a_view_is_called_with_the_values_that_were_chosen(opened: "Translator") -> None:
+    run = Run.start(opened, Request("A dog.", None, 1), PLACE)
+    result = matrices(run, step=3)
+    program = snippet(result, "a test")
+    assert "matrices(run, step=3)" in program
+    computed, expected = result_of(program)["arrays"], result.arrays()
     assert list(computed) == list(expected)
     for name, array in expected.items():
         np.testing.assert_array_equal(computed[name], array, err_msg=name)
-
-
-def test_results_become_arrays_by_name() -> None:
-    arrays = arrays_of(
-        {"one": 1, "ragged": [np.zeros(2), np.zeros(3)], "none": None},
-        look=Look("norms"),
-        pairs=iter([{"a": 1}, {"a": 2}]),
-        texts=("a", "b"),
-    )
-    assert list(arrays) == [
-        *("one", "ragged_0", "ragged_1", "look_values", "look_words", "look_hide", "look_renormalise"),
-        *("pairs_a", "texts"),
-    ]
-    assert all(isinstance(array, np.ndarray) and array.dtype != object for array in arrays.values())
-    assert arrays["pairs_a"] == 2
