@@ -130,7 +130,7 @@ def test_a_closed_box_draws_nothing_and_an_open_one_all_that_is_in_it(
     monkeypatch.setattr(st, "pills", st.pills.__wrapped__)
     app = open_app(source=SOURCE)
     assert not app.code
-    app.session_state["foot-translate"] = ["export"]
+    app.session_state["foot-translate-explore"] = ["export"]
     programs = programs_of(app.run()).values()
     assert any("alignment(run" in program for program in programs)
 
