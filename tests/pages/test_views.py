@@ -252,9 +252,10 @@ def test_a_word_that_one_family_lacks_fails_in_that_one(
     runs: Callable[[str], list[Run]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view, source = next(view for view in VIEWS if view.name == "masks"), words._source
-    lines = "# Masks\n\n{% if not attention.causal %}{{ both_ways }}{% endif %}\n"
+    title = f"# {view.title}\n"
+    lines = f"{title}\n{{% if not attention.causal %}}{{{{ both_ways }}}}{{% endif %}}\n"
     monkeypatch.setattr(words, "_sections", words._sections.__wrapped__)
-    monkeypatch.setattr(words, "_source", lambda name: source(name).replace("# Masks\n", lines))
+    monkeypatch.setattr(words, "_source", lambda name: source(name).replace(title, lines))
     for result in results(view, runs("lm")):
         check(result)
     with pytest.raises(UndefinedError, match="both_ways"):
@@ -347,9 +348,9 @@ def test_a_click_on_a_cell_sets_the_control_that_the_form_names(
     form = Maps(["a"] * 3, ["b"] * 4, {"": Map(np.ones((3, 4)))}, sets={"row": view.controls["row"]})
     drawn = render._Drawn(runs("lm")[0], view, {})
     drawn._take_click("map", form)
-    assert values == {"row": row}
+    assert values == {"query": row}
     drawn._take_click("another", form)
-    assert values == {"row": row}
+    assert values == {"query": row}
 
 
 @pytest.mark.parametrize(

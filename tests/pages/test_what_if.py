@@ -46,7 +46,8 @@ def test_maps_and_numbers_are_those_of_the_two_runs(open_app: Callable, translat
     assert np.array_equal(after, np.where(other.mask[2], other.pattern[2], np.nan), equal_nan=True)
     assert np.array_equal(difference, other.pattern[2] - one.pattern[2])
     first, second = plain.target_log_probabilities, changed.target_log_probabilities
-    bars = [numbers(bar["y"]) for bar in figure(app, "what_if-tokens")["data"]]
+    tokens = open_app(PAGE, **HERE, changes=encode(changes), part="Each token")
+    bars = [numbers(bar["y"]) for bar in figure(tokens, "what_if-tokens")["data"]]
     assert np.array_equal(bars[0], first)
     assert np.array_equal(bars[1], second)
     assert [metric.value for metric in app.metric][:3] == [

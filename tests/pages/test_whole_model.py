@@ -51,7 +51,8 @@ def test_a_link_brings_back_box_tokens_and_switches(open_app: Callable, translat
     assert header["rows"][1]["candidates"][2][0][1] == after.candidates[2][0].probability
     assert f"{signed(after.log_probability, '.3f')} nats" in words(app)
     assert "checked on this run, with 2 changes in the model" in words(app)
-    table = app.dataframe[0].value
+    place = {"whole_at": "decoder.0.feed_forward~3~2", "whole_off": encode(off)}
+    table = open_app(PAGE, **TYPED, **place, whole_tab="All boxes in numbers").dataframe[0].value
     expected = [box.values["out"][{"encoder": 3, "decoder": 2}[box.stack]] for box in model_boxes(translator, after)]
     np.testing.assert_allclose(table["length out"].dropna(), expected[:-1])
 
@@ -75,6 +76,7 @@ def test_each_box_off_shows_what_each_run_gives(open_app: Callable, translator: 
     after = translator.rerun(trace, (SublayerOff("decoder", 1, "cross_attn"),))
     assert row["log p, off"] == after.log_probability
     assert row["change, off"] == pytest.approx(after.log_probability - trace.log_probability)
+    open_app(PAGE, **TYPED)
     assert sent[-1]["alone"]["decoder.1.cross_attn off"] == after.log_probability, "the picture has them, too"
 
 
