@@ -192,13 +192,14 @@ TABS = {
     page.name: (page.tabs_key, *dict.fromkeys(view.tab or view.title for view in page.views))
     for pages in PAGES.values()
     for page in pages
-    if len(page.views) > 1 and not page.stacked
+    if len(page.views) > 1 and not page.stacked and page.name != "learn"
 }
-"""by page, the query parameter of its tabs and their titles; a model lacks what some are about"""
+"""by page, the query parameter of its tabs and their titles; a model lacks what some are about, and Learn has none"""
 NO_NUMBERS = {
     *("Rules and formulas", "All twenty in plain words", "Data, terms, limits"),
     *("Tested on this run", "Often told wrong"),
     *("Attention through training", "Measured", "Sinks", "Long text", "The five parts"),
+    *("Loss and score", "Scores", "Terms", "Interview questions"),
 }
 """tabs of text alone, or before a button is pressed; the tests' checkpoint has no snapshots and is no language model,
 and timings do not repeat"""
@@ -215,7 +216,7 @@ SETTINGS = {
     "temperature": {"tau": "0.5"},
     "masks": {"kind": "Decoder self-attention"},
     # The buttons of these run the model for each token.
-    "what_if": {"changes": "gate:0:@encoder_self.0.1", "target": "Typed", "typed": "Ein Hund."},
+    "what_if": {"changes": "gate:0:zero@encoder_self.0.1", "target": "Typed", "typed": "Ein Hund."},
     "gradients": {"target": "Typed", "typed": "Ein"},
     "efficient_attention": {"target": "Typed", "typed": "Ein Hund."},
 }
