@@ -337,14 +337,6 @@ def check_mistake(
         yield Verdict(tuple(found), "", len(found) / len(claims))
 
 
-def mistake_errors(
-    translator: Checkpoint, trace: Trace, name: str, kind: str, layer: int, head: int
-) -> dict[str, Array]:
-    """Label and error of every claim on the broken run, as in `error_arrays`; arguments as in `check_mistake`."""
-    *_, verdict = check_mistake(translator, trace, name, kind, layer, head)
-    return verdict_arrays(verdict)
-
-
 def verdict_arrays(verdict: Verdict) -> dict[str, Array]:
     """The same of a verdict that is known."""
     return error_arrays({measured.claim: measured for measured in verdict.measurements})

@@ -8,7 +8,6 @@ import streamlit as st
 from pages.compute.cache import store, stored
 from pages.compute.queue import in_turns
 
-TIMER = ":material/timer:"
 PLAY = ":material/play_arrow:"
 
 

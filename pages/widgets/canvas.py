@@ -37,20 +37,3 @@ def mosaic_picture(drawing: Drawing, key: str, on_choose: Callable[[str, int, in
             on_choose(str(place["kind"]), int(place["layer"]), int(place["head"]))
 
     return draw(drawing, key, on_choose_change=choose)
-
-
-def token_chips(markup: str, key: str, on_choose: Callable[[int], None]) -> None:
-    """Tokens as buttons; `on_choose` gets the position of the clicked one before the page runs again.
-
-    Args:
-        markup: from viz.html.chips or piece_boxes, which escape every text.
-        key: unique in the app.
-        on_choose: called when widgets can still be set.
-    """
-
-    def choose() -> None:
-        position = st.session_state[key].get("pick")
-        if position is not None:
-            on_choose(int(position))
-
-    draw(Drawing("chips", {"html": markup}), key, on_pick_change=choose)

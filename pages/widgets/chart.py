@@ -8,10 +8,7 @@ from typing import Any
 import streamlit as st
 
 from model.checkpoints.store import shown_name
-from model.trace import Attention
 from viz.figure import selectable
-from viz.heatmap import row_names
-from viz.tokens import numbered
 
 RUN = "files_of"
 """in the session: the end of file names, which names the run"""
@@ -26,12 +23,6 @@ def run_in_file_names(checkpoint: str, weights: str) -> str:
     """The checkpoint as visitors see it, with letters, digits, dots and hyphens alone, and the hash of its weights."""
     name = re.sub(r"[^\w.-]+", "-", shown_name(checkpoint))
     return f"{name}-{weights[:8]}"
-
-
-def axis_labels(attention: Attention) -> tuple[list[str], list[str]]:
-    """Axis labels of queries and keys."""
-    following = attention.predicts.labels if attention.predicts else None
-    return row_names(attention.query_tokens, following), numbered(attention.key_tokens)
 
 
 def clicked_point(key: str) -> dict[str, Any] | None:

@@ -248,12 +248,6 @@ def choice(label: str, options: Options, key: str, *, default: Any = None, place
     return _one_of(place.segmented_control, label, options, default, key, default=default, required=True, **others)
 
 
-def radio(label: str, options: Options, key: str, *, default: Any = None, place: Any = st, **others: Any) -> Any:
-    """One of a few options below each other; arguments as in `choice`."""
-    default = next(iter(options)) if default is None else default
-    return _one_of(place.radio, label, options, default, key, index=list(options).index(default), **others)
-
-
 def select(label: str, options: Options, key: str, *, default: Any = None, place: Any = st, **others: Any) -> Any:
     """One of many options in a menu; arguments as in `choice`."""
     default = next(iter(options)) if default is None else default
