@@ -27,6 +27,8 @@ from viz.theme import ENCODER
 from viz.tokens import labels
 
 TRANSLATES = (Need.CROSS_ATTENTION, Need.LOGITS)
+ONE_HOT = 0.99
+"""share of a row that one key gets, from which on no other weight can be told from zero by its colour"""
 MOST_BESIDE = 18
 """source tokens, up to which the lines and the map stand side by side"""
 
@@ -36,6 +38,7 @@ def explore(run: Run, query: int = QUERY, key: int = KEY_TOKEN) -> Result:
     """One word on its way through one head, number by number, and what the same word looks at in all heads."""
     word, heads = Word(run, run.attention, query, key), rows_of_all_heads(run, query)
     boxes, attention = boxes_of(word), word.attention
+    chooses = heads[2].sum(axis=-1) > 1  # of one visible key, the weight is 1 in any head
     drawing = explore_canvas(
         sides_of(run),
         boxes,
@@ -56,7 +59,13 @@ def explore(run: Run, query: int = QUERY, key: int = KEY_TOKEN) -> Result:
     drawn = [part for box in boxes for part in box.equation if isinstance(part, Matrix) and part.note]
     return Result(
         {"explore": Canvas(drawing, sets)},
-        {"word": word.name, "writes": attention.predicts is not None, "gives": word.largest},
+        {
+            "word": word.name,
+            "writes": attention.predicts is not None,
+            "gives": word.largest,
+            "one_hot": int((heads[1].max(axis=-1)[chooses] >= ONE_HOT).sum()),
+            "choosing": int(chooses.sum()),
+        },
         {part.note: part.values for part in drawn} | {"weights_of_all_heads": heads[1]},
     )
 
