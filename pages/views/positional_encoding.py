@@ -73,7 +73,9 @@ def _follows_formula(run: Run) -> bool:
 
 
 def _can_reorder(run: Run) -> bool:
-    return len(run.trace.streams) == 1 or Need.OWN_LAYERS in run.opened.features
+    if len(run.trace.streams) > 1:
+        return Need.OWN_LAYERS in run.opened.features
+    return Need.LOGITS in run.opened.features
 
 
 ADDED = Part("a table of positions that is added to the embeddings", _adds)
@@ -82,7 +84,7 @@ ROTATES = Part("attention that rotates queries and keys", lambda run: _scheme(ru
 BIASED = Part("attention that adds a bias to its scores", lambda run: _scheme(run) == "bias")
 PERIODIC = Part("sines and cosines", lambda run: _follows_formula(run) or _scheme(run) == "rope")
 ENCODED = Part("positions that could be read", lambda run: _scheme(run) != "none")
-REORDERED = Part("one stack, or layers of this project's own code", _can_reorder)
+REORDERED = Part("logits of one stack, or layers of this project's own code", _can_reorder)
 
 
 def _sides(run: Run) -> list[str]:
