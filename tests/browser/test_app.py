@@ -82,7 +82,7 @@ def test_what_is_typed_is_translated_and_can_be_taken_away_as_a_link_and_as_file
     visitor.page.get_by_text("Export", exact=True).click()
     for kind in ("CSV", "NPZ", "HTML"):
         with visitor.page.expect_download() as download:
-            visitor.page.get_by_role("button", name=f"{kind}:").first.click()
+            visitor.page.get_by_role("button", name=f"{kind}:").nth(1).click()
         assert download.value.suggested_filename.startswith("translate-alignment-")
         content = Path(download.value.path())
         if kind == "NPZ":
@@ -100,7 +100,7 @@ def test_every_page_is_in_the_menu_and_reset_takes_the_temperature_back(server: 
         for page in pages:
             visitor.page.get_by_test_id("stTopNavDropdownLink").filter(has_text=page.title).wait_for()
         visitor.page.keyboard.press("Escape")
-    slider = visitor.page.get_by_role("slider", name="Temperature")
+    slider = visitor.page.get_by_test_id("stSidebar").get_by_role("slider", name="Temperature")
     slider.focus()
     slider.press("ArrowRight")
     slider.press("ArrowRight")

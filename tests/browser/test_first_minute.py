@@ -21,7 +21,7 @@ def test_the_home_page_opens_on_a_picture_and_ticks_off_what_a_person_has_done(s
     visitor.settle()
     visitor.page.get_by_test_id("stSidebar").get_by_role("radio", name="Cross").check(force=True)
     tour.get_by_text("Open a head ✓").wait_for()
-    slider = visitor.page.get_by_role("slider", name="Temperature")
+    slider = visitor.page.get_by_test_id("stSidebar").get_by_role("slider", name="Temperature")
     slider.focus()
     slider.press("ArrowRight")
     tour.get_by_text("temperature τ ✓").wait_for()
