@@ -99,7 +99,7 @@ def check_presentation(visitor: Visitor) -> None:
     """Of the step after the present one, from a page that was scrolled down."""
     visitor.page.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, 300)")
     visitor.page.get_by_text("Present", exact=True).click()
-    visitor.page.get_by_text("The picture is the model").wait_for(state="hidden")
+    visitor.page.get_by_text("checks hold").wait_for(state="hidden")
     assert "present=true" in visitor.page.url
     visitor.page.keyboard.press("ArrowRight")
     visitor.page.get_by_text("5. Softmax.").wait_for()
@@ -110,7 +110,7 @@ def check_presentation(visitor: Visitor) -> None:
     for hidden in ("stSidebar", "stHeader", "stHeading", "stExpander"):
         assert not any(each.is_visible() for each in visitor.page.get_by_test_id(hidden).all())
     visitor.page.get_by_text("Present", exact=True).click()
-    visitor.page.get_by_text("The picture is the model").wait_for()
+    visitor.page.get_by_text("checks hold").wait_for()
     visitor.settle()
 
 

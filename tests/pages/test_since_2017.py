@@ -112,7 +112,7 @@ def drawn_axes(app: Any, key: str) -> str:
 
 def test_the_rotated_pair_and_the_score_over_the_distance_are_the_heads(open_since: Callable, modern: Trace) -> None:
     app = open_since("modern", "RoPE", layer="1", head="3", since_pair="1")
-    app.selectbox(key="since_token").set_value(5)
+    app.selectbox(key="since_token").set_value(5).run()
     app.selectbox(key="since_key").set_value(3).run()
     attention = modern.attention("decoder_self", 1)
     half = attention.d_k // 2
