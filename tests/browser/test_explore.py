@@ -75,7 +75,7 @@ def test_a_word_is_followed_by_clicks_into_its_head_and_its_matrices(
     opened.get_by_role("button", name="softmax: weights").click()
     visitor.page.locator("div.explore .steps").wait_for()
     chip(visitor, "Tokens of the target", step + 1).click()
-    until(visitor, kind="Cross-attention", query=str(step))
+    until(visitor, kind="Cross", query=str(step))
     assert weights(visitor) == pytest.approx(trace.attention("cross", layer).pattern[head, step], abs=1e-6)
 
 
