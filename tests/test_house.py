@@ -113,7 +113,7 @@ def test_a_page_first_opens_itself() -> None:
     def first(text: str) -> str:
         return happens_on_import(text.replace("open_page(", "run("))[0]
 
-    opens = "view = run(__file__)", "show_page(__file__"
+    opens = "run = run(__file__)", "show_page(__file__"
     assert violations(PAGES, lambda text: not first(text).startswith(opens)) == {}
 
 

@@ -72,7 +72,7 @@ def with_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / name, folder)
     recipe = blocks()
     shutil.copy(folder / "pages/masks.py", folder / "pages/largest_weights.py")
-    insert(folder / "pages/__init__.py", r'"Background": \(\n', ENTRY)
+    insert(folder / "pages/__init__.py", r'"Beyond": \(\n', ENTRY)
     view, words = recipe["pages/views/masks.py"], recipe["pages/text/masks.md"]
     for path, added in (("pages/views/masks.py", f"\n\n{view}"), ("pages/text/masks.md", f"\n{words}")):
         with (folder / path).open("a", encoding="utf-8") as file:

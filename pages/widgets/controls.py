@@ -324,7 +324,7 @@ def text_area(
     register(key, default)
     options = {"height": 100, "placeholder": placeholder} | options
     typed = st.text_area(label, default, key=key, **_keep(fits), **options) or ""
-    with st.container(key=f"{key}-row", horizontal=True, gap="small") if beside else nullcontext():
+    with st.container(key="sentence-row", horizontal=True, gap="small") if beside else nullcontext():
         st.button(button, key=f"{key}-send", type="primary", icon=":material/keyboard_return:")
         if beside:
             beside()
