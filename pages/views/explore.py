@@ -1,6 +1,5 @@
 """One word in one head, step by step, as the home page explores it: what each box holds, and its one sentence."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -199,8 +198,8 @@ def _divided(word: Word) -> Box | None:
     attention, head = word.attention, word.head
     if attention.scale == 1:
         return None
-    root = math.isclose(attention.scale, attention.d_k**-0.5, rel_tol=1e-4)
-    divisor = f"√d_k = {number(1 / attention.scale, 3)}" if root else number(1 / attention.scale, 3)
+    divisor = number(1 / attention.scale, 3)
+    divisor = f"√d_k = {divisor}" if attention.divides_by_root else divisor
     matrix = _square(word, "scaled", attention.scaled[head], f"{word.path}.scaled", (attention.scores[head],))
     why = "Keeps them in a range in which the softmax does not give all to one key."
     return Box("divided", f"÷ {divisor}", why, (matrix,))
