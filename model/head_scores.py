@@ -11,8 +11,8 @@ import shlex
 import sys
 from pathlib import Path
 
-from model.analysis.many_sentences import ManySentences, measure_heads, write_heads
-from model.analysis.silver_alignments import METHOD, silver_alignments
+from model.analysis.heads.many_sentences import ManySentences, measure_heads, write_heads
+from model.analysis.heads.silver_alignments import METHOD, silver_alignments
 from model.checkpoints.store import check_own, checkpoint_path, load_checkpoint
 from model.command_line import run_command, whole_number
 from model.needs import Need

@@ -1,6 +1,6 @@
 """Efficient attention: what spares the n x n matrix, on the q, k and v of this run."""
 
-from model.analysis.long_run import largest, long_run, open_row, open_window, with_positions
+from model.analysis.long.long_run import largest, long_run, open_row, open_window, with_positions
 from pages.frame.render import show_page
 from pages.widgets.long_text import show_long_text
 

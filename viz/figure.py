@@ -37,7 +37,7 @@ class StableFigure(go.Figure):
     Streamlit hands each chart to Plotly more than once: before and after its width is known, and again on each run of
     the page. Plotly skips an equal figure; but a template, as which Streamlit passes its theme, never compares equal,
     nor do arrays without a `datarevision`. Automatic ranges and margins also cost a second pass;
-    viz.charts.heads_and_layers.head_map avoids both. Colours that depend on the theme are in pages/frame/style.css.
+    viz.special.heads_and_layers.head_map avoids both. Colours that depend on the theme are in pages/frame/style.css.
 
     Raises:
         ValueError: when first read, not when drawn: Plotly has no such property, or not such a value of it.

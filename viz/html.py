@@ -138,7 +138,7 @@ def piece_boxes(title: str, pieces: Sequence, hue: str, chosen: int, groups: Seq
 
     Args:
         title: heading of the boxes.
-        pieces: of the sentence, in order (model.analysis.vocabulary.Piece, or anything with its fields).
+        pieces: of the sentence, in order (model.analysis.stream.vocabulary.Piece, or anything with its fields).
         hue: colour of the boxes, "#rrggbb".
         chosen: position of the box to emphasise.
         groups: what each piece is part of, such as "user" in a chat; written in its box.

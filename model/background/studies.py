@@ -31,7 +31,7 @@ def study_arrays(name: str) -> dict[str, Array]:
 
 
 @dataclass(frozen=True)
-class Row:
+class StudyRow:
     """One row of our Table 3."""
 
     changed: str
@@ -40,22 +40,22 @@ class Row:
     """what the paper changes in the row that comes closest; empty if it has none"""
 
 
-ROWS: Mapping[str, Row] = MappingProxyType(
+ROWS: Mapping[str, StudyRow] = MappingProxyType(
     {
-        "base": Row("base: h = 4, d_k = 16", "base"),
-        "heads-1": Row("1 head", "h = 1, d_k = d_v = 512"),
-        "heads-2": Row("half as many heads: 2", "h = 4, d_k = d_v = 128"),
-        "heads-8": Row("twice as many heads: 8", "h = 16, d_k = d_v = 32"),
-        "heads-16": Row("four times as many heads: 16", "h = 32, d_k = d_v = 16"),
-        "d_k-4": Row("a quarter of d_k: 4", "d_k = 16"),
-        "d_k-8": Row("half of d_k: 8", "d_k = 32"),
-        "no-scaling": Row("scores not divided by √d_k"),
-        "learned-positions": Row("learned positions", "learned positional embedding instead of sinusoids"),
-        "no-positions": Row("no positions"),
-        "pre-norm": Row("pre-norm"),
-        "no-dropout": Row("no dropout", "P_drop = 0.0"),
-        "no-label-smoothing": Row("no label smoothing", "ε_ls = 0.0"),
-        "no-warmup": Row("no warm-up"),
+        "base": StudyRow("base: h = 4, d_k = 16", "base"),
+        "heads-1": StudyRow("1 head", "h = 1, d_k = d_v = 512"),
+        "heads-2": StudyRow("half as many heads: 2", "h = 4, d_k = d_v = 128"),
+        "heads-8": StudyRow("twice as many heads: 8", "h = 16, d_k = d_v = 32"),
+        "heads-16": StudyRow("four times as many heads: 16", "h = 32, d_k = d_v = 16"),
+        "d_k-4": StudyRow("a quarter of d_k: 4", "d_k = 16"),
+        "d_k-8": StudyRow("half of d_k: 8", "d_k = 32"),
+        "no-scaling": StudyRow("scores not divided by √d_k"),
+        "learned-positions": StudyRow("learned positions", "learned positional embedding instead of sinusoids"),
+        "no-positions": StudyRow("no positions"),
+        "pre-norm": StudyRow("pre-norm"),
+        "no-dropout": StudyRow("no dropout", "P_drop = 0.0"),
+        "no-label-smoothing": StudyRow("no label smoothing", "ε_ls = 0.0"),
+        "no-warmup": StudyRow("no warm-up"),
     }
 )
 """by the names in ablations.csv; the paper's base has h = 8 and d_k = 64"""
@@ -68,7 +68,7 @@ class Comparison:
     """One row of our Table 3 beside the paper's."""
 
     name: str
-    row: Row
+    row: StudyRow
     parameters: int
     seeds: Array
     """(seed,): which they were"""

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.analysis.softmax import softmax
+from model.analysis.heads.softmax import softmax
 from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import Edit

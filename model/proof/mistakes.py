@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.analysis.padded_batch import longer_texts, padded_texts, room_for_pads
+from model.analysis.runs.padded_batch import longer_texts, padded_texts, room_for_pads
 from model.checkpoints.checkpoint import Checkpoint
 from model.generation.search import greedy
 from model.generation.steps import Steps, ids_to_decode_from

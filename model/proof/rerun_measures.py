@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 
-from model.analysis.padded_batch import room_for_pads, run_padded
+from model.analysis.runs.padded_batch import room_for_pads, run_padded
 from model.generation.beam_tree import beam_tree
 from model.generation.search import beam_search, greedy
 from model.generation.steps import ids_to_decode_from, length_limits, steps_of

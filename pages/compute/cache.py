@@ -92,12 +92,12 @@ def shared_result(message: str = "") -> Callable[[Callable[Arguments, Result]], 
     return decorate
 
 
-def stored(*case: Any) -> Any:
-    """What `store` was given for this case; None if nothing, or if it has been dropped since."""
+def cached(*case: Any) -> Any:
+    """What `put` was given for this case; None if nothing, or if it has been dropped since."""
     return shared_cache().get(key_of(case))
 
 
-def store(result: Any, *case: Any) -> None:
+def put(result: Any, *case: Any) -> None:
     """Keep the result of work that did not go through `shared_result`, for all sessions.
 
     Args:

@@ -5,16 +5,16 @@ from typing import Any
 
 import streamlit as st
 
-from pages.compute.cache import store, stored
+from pages.compute.cache import cached, put
 from pages.compute.queue import in_turns
 
 PLAY = ":material/play_arrow:"
 
 
-def pressed(label: str, key: str, icon: str = PLAY, disabled: bool = False) -> bool:
+def clicked(label: str, key: str, icon: str = PLAY, disabled: bool = False) -> bool:
     """A button; True in the one run that its press starts."""
     st.button(label, key=key, icon=icon, disabled=disabled, on_click=_remember_press, args=(key,))
-    return st.session_state.pop(f"{key}-pressed", False)
+    return st.session_state.pop(f"{key}-clicked", False)
 
 
 def compute_on_request(
@@ -29,23 +29,23 @@ def compute_on_request(
         steps: yields the share that is done, 0 to 1, and what is known so far; the last one is the result.
         icon: of the button.
     """
-    found = stored(key, *case)
-    if pressed(label, key, icon, disabled=found is not None) and found is None:
+    found = cached(key, *case)
+    if clicked(label, key, icon, disabled=found is not None) and found is None:
         return compute_with_progress(key, case, steps)
     return found
 
 
 def compute_with_progress(key: str, case: tuple[Any, ...], steps: Callable[[], Iterator[tuple[float, Any]]]) -> Any:
     """The result of work that takes a while, under a progress bar unless it is known; arguments as above."""
-    found = stored(key, *case)
+    found = cached(key, *case)
     if found is None:
         bar = st.progress(0.0, "The model is running …")
         for share, found in in_turns(steps()):  # noqa: B007 - the last one is the result
             bar.progress(share, f"{share:.0%}")
         bar.empty()
-        store(found, key, *case)
+        put(found, key, *case)
     return found
 
 
 def _remember_press(key: str) -> None:
-    st.session_state[f"{key}-pressed"] = True
+    st.session_state[f"{key}-clicked"] = True

@@ -18,8 +18,8 @@ from model.checkpoints.store import CheckpointError, available_checkpoints, stor
 from model.needs import Need, parts_of
 from model.run import Run
 from pages import PAGES, page_of
-from pages.compute.cache import store, stored
-from pages.compute.on_request import pressed
+from pages.compute.cache import cached, put
+from pages.compute.on_request import clicked
 from pages.compute.queue import in_turns, model_queue
 from pages.frame.open_page import choose_checkpoint, open_page
 from pages.views import OUTCOME, Control, Offer, OnRequest, Result, View, call
@@ -204,7 +204,7 @@ class _Drawn:
                 self.values[OUTCOME] = self.chosen[request]
             elif self.view.reads:
                 case = call(self.view.reads.case, self.run, self.values)
-                self.values[OUTCOME] = None if case is None else stored(self.view.reads.key, *case)
+                self.values[OUTCOME] = None if case is None else cached(self.view.reads.key, *case)
         self.result = self.view(self.run, **self.values)
         self.contents = {name: _content(picture) for name, picture in self.result.shows.items()}
         blocks = self.result.blocks
@@ -477,9 +477,9 @@ def _on_request(run: Run, view: View, values: Mapping[str, Any]) -> Any:
     if case is None:
         return None
     case = (request.key, *case)
-    outcome = stored(*case)
+    outcome = cached(*case)
     at_once = request.at_once is not None and call(request.at_once, run, values)
-    start = outcome is None if at_once else pressed(request.label, request.key, request.icon)
+    start = outcome is None if at_once else clicked(request.label, request.key, request.icon)
     place = st.empty()
     if not start:
         return outcome
@@ -493,7 +493,7 @@ def _on_request(run: Run, view: View, values: Mapping[str, Any]) -> Any:
         for share, outcome in in_turns(call(request.work, run, values)):  # noqa: B007 - the last one is the result
             if share != drawn:  # drawing it takes time, and some work is timed
                 bar.progress(drawn := share, f"{share:.0%}")
-        store(outcome, *case)
+        put(outcome, *case)
         place.empty()
         if any(one.reads is request for one in page_of(f"{view.page}.py").views):
             st.rerun()  # what is above shows it, too

@@ -5,8 +5,8 @@ from functools import cache
 
 import numpy as np
 
-from model.analysis.head_summary import summarise
-from model.analysis.softmax import softmax_at
+from model.analysis.heads.head_summary import summarise
+from model.analysis.heads.softmax import softmax_at
 from model.background.sizes import multiply_adds
 from model.checkpoints.masked_model import fill_arrays
 from model.interventions import HeadGate

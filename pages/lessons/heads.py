@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from model.analysis.head_summary import summarise
+from model.analysis.heads.head_summary import summarise
 from model.interventions import HeadGate
 from model.run import Run
 from pages.lessons.reading import Facts, log_p_change

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from model.analysis.head_summary import summarise
-from model.analysis.logit_lens import logit_lens
-from model.analysis.many_sentences import read_heads
+from model.analysis.heads.head_summary import summarise
+from model.analysis.heads.many_sentences import read_heads
+from model.analysis.stream.logit_lens import logit_lens
 from model.interventions import ForbidSource, HeadGate, UniformAttention
 from model.run import Run
 from pages.lessons.reading import Facts, lengths_of, log_p_change

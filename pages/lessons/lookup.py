@@ -3,7 +3,7 @@
 import numpy as np
 
 from model.analysis.distributions import entropy
-from model.analysis.softmax import softmax_at
+from model.analysis.heads.softmax import softmax_at
 from model.run import Run
 from pages.lessons.reading import Facts, lengths_of, row_of_pronoun
 

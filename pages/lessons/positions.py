@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from model.analysis import position_table
-from model.analysis.head_summary import summarise
-from model.analysis.word_order import reorder, run_both_orders, source_words
+from model.analysis.heads.head_summary import summarise
+from model.analysis.positions import position_table
+from model.analysis.positions.word_order import reorder, run_both_orders, source_words
 from model.interventions import PositionsOff
 from model.network.network import EMBEDDINGS
 from model.run import Run

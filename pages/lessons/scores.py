@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from model.analysis.softmax import product_statistics, softmax_at, softmax_jacobian
+from model.analysis.heads.softmax import product_statistics, softmax_at, softmax_jacobian
 from model.run import Run
 from pages.lessons.reading import Facts, row_of_pronoun
 

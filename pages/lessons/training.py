@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from model.analysis.common_claims import mean_evenness
-from model.analysis.gradients import loss_gradients
+from model.analysis.heads.common_claims import mean_evenness
+from model.analysis.runs.gradients import loss_gradients
 from model.background.studies import WARMUP, read_study
 from model.checkpoints.card import read_card
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from model.analysis.common_claims import (
+from model.analysis.heads.common_claims import (
     Removal,
     evenness,
     mean_evenness,
@@ -18,7 +18,7 @@ from model.analysis.common_claims import (
     shift_positions,
     untrained_evenness,
 )
-from model.analysis.many_sentences import ManySentences, read_heads
+from model.analysis.heads.many_sentences import ManySentences, read_heads
 from model.background.paper_results import LATER, TABLE_2, TABLE_4, TRAINING_HOURS, operations_of
 from model.background.sizes import self_attention_layer
 from model.background.table_1 import lstm_work, recurrent, self_attention

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from model.analysis.aligned_head import aligning_kind
 from model.analysis.distributions import entropy
+from model.analysis.heads.aligned_head import aligning_kind
 from model.checkpoints.checkpoint import Checkpoint
 from model.generation.beam_tree import BeamTree, Node, search_again, tree_arrays
 from model.generation.sampling import (
@@ -28,11 +28,11 @@ from pages.views import Need, OnRequest, Result, view
 from pages.views.controls import choice, menu, number, slider
 from pages.views.names import ALIGNMENT, Alignment, align
 from viz.canvas.beam_tree import hypotheses_table, tree_picture
-from viz.charts.decoding import STEP_HEIGHT, progress_line, sampling_bars, temperature_bars
-from viz.charts.translate import alignment_map, alternative_bars, rank_candidates
 from viz.drawing import Drawing
 from viz.forms import Bars, Canvas, Line, Lines, Texts
 from viz.heatmap import row_names
+from viz.special.decoding import STEP_HEIGHT, progress_line, sampling_bars, temperature_bars
+from viz.special.translate import alignment_map, alternative_bars, rank_candidates
 from viz.theme import DECODER, ENCODER, OKABE_ITO
 from viz.tokens import decoder_rows, labels
 

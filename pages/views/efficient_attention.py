@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from model.analysis.flash import FlashRun, count_read_tiles, flash_attention, fused_kernel, tile_sizes
-from model.analysis.linear_attention import (
+from model.analysis.mechanisms.flash import FlashRun, count_read_tiles, flash_attention, fused_kernel, tile_sizes
+from model.analysis.mechanisms.linear_attention import (
     DRAWS,
     FEATURES,
     FeatureSweep,
@@ -19,7 +19,7 @@ from model.analysis.linear_attention import (
     recurrent_attention,
     sweep_features,
 )
-from model.analysis.sparse_patterns import (
+from model.analysis.mechanisms.sparse_patterns import (
     SizeSweep,
     head_weights,
     kept_cells,
@@ -39,8 +39,8 @@ from pages.views import Need, OnRequest, Result, view
 from pages.views.controls import choice, menu, player, several, slider, steps
 from pages.views.names import axes
 from pages.views.timing import ALONE, MEASURE, time_chart, time_points, time_side_by_side, time_table
-from viz.charts.efficient_attention import output_chart, tile_chart
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Texts
+from viz.special.efficient_attention import output_chart, tile_chart
 from viz.theme import CHOSEN, OKABE_ITO, symmetric_range
 from viz.tokens import labels, numbered
 

@@ -7,9 +7,9 @@ from model.needs import Need
 from model.run import Run
 from pages.views import Result, view
 from pages.views.controls import choice
-from viz.charts.fill_in import row_weights
-from viz.charts.translate import alternative_bars, rank_candidates
 from viz.forms import Texts
+from viz.special.fill_in import row_weights
+from viz.special.translate import alternative_bars, rank_candidates
 from viz.tokens import as_markdown, labels, numbered
 
 

@@ -55,7 +55,7 @@ class Term(Live):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question(Live):
+class InterviewQuestion(Live):
     """What people are asked about attention."""
 
     ask: str
@@ -70,9 +70,9 @@ def terms() -> tuple[Term, ...]:
 
 
 @cache
-def questions() -> tuple[Question, ...]:
+def questions() -> tuple[InterviewQuestion, ...]:
     """From recurrence to today's models."""
-    return tuple(Question(**entry) for entry in _read("questions.toml")["question"])
+    return tuple(InterviewQuestion(**entry) for entry in _read("questions.toml")["question"])
 
 
 def _read(name: str) -> dict:

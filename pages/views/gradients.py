@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from model.analysis.attributions import (
+from model.analysis.heads.softmax import softmax_jacobian
+from model.analysis.runs.attributions import (
     MEASURES,
     RANDOM_ORDERS,
     SHARES,
@@ -16,7 +17,7 @@ from model.analysis.attributions import (
     judge,
     measure_tokens,
 )
-from model.analysis.gradients import (
+from model.analysis.runs.gradients import (
     MOST_ROWS,
     DistanceGradients,
     distance_gradients,
@@ -26,8 +27,7 @@ from model.analysis.gradients import (
     stream_gradients,
     stream_steps,
 )
-from model.analysis.softmax import softmax_jacobian
-from model.background import rivals
+from model.background import recurrence
 from model.checkpoints.checkpoint import Checkpoint
 from model.interventions import ResidualOff, Unscaled
 from model.run import TAUS, Run
@@ -35,7 +35,7 @@ from model.trace import Array, Attention, Trace
 from pages.views import Need, OnRequest, Result, view
 from pages.views.chosen_token import QUERY
 from pages.views.controls import choice, menu, steps
-from pages.views.names import RIVALS, axes
+from pages.views.names import LETTER_MODELS, axes
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale
 from viz.heatmap import signed_axis
 from viz.theme import CHOSEN, OKABE_ITO
@@ -216,9 +216,9 @@ def jacobian(
 def distance(run: Run, weights: str = choice("Weights", WEIGHTS, "random", key="gradients_distance_weights")) -> Result:
     """The gradient over distance: this model on its text, three small models on the letters task."""
     found = run.compute(_distance, run.opened, run.trace, _seed(weights))
-    measure = rivals.GRADIENT_AFTER if weights == "trained" else rivals.GRADIENT_BEFORE
-    results = run.compute(rivals.read_results)
-    of_seeds = {title: rivals.by_seed(results, measure, name) for name, title in RIVALS.items()}
+    measure = recurrence.GRADIENT_AFTER if weights == "trained" else recurrence.GRADIENT_BEFORE
+    results = run.compute(recurrence.read_results)
+    of_seeds = {title: recurrence.by_seed(results, measure, name) for name, title in LETTER_MODELS.items()}
     means = {title: (at, values.mean(axis=0)) for title, (at, values) in of_seeds.items()}
     line = Line(found.distance, found.norm, symbol="circle", names=found.pairs)
     looks = zip((OKABE_ITO[0], OKABE_ITO[2], OKABE_ITO[5]), ("square", "diamond", "circle"), strict=True)
@@ -245,7 +245,7 @@ def distance(run: Run, weights: str = choice("Weights", WEIGHTS, "random", key="
             "factors": _slopes({"this model": (found.distance, found.norm)} | means),
         },
         {"rows": rows, "counted": min(rows, MOST_ROWS)},
-        {"pairs": found.pairs} | {f"{name}_each_seed": of_seeds[title][1] for name, title in RIVALS.items()},
+        {"pairs": found.pairs} | {f"{name}_each_seed": of_seeds[title][1] for name, title in LETTER_MODELS.items()},
     )
 
 

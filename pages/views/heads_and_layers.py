@@ -7,10 +7,11 @@ from urllib.parse import urlencode
 import numpy as np
 import pandas as pd
 
-from model.analysis import head_summary, head_weights, induction, silver_alignments, words
-from model.analysis.head_summary import HeadSummary, summarise_kind
-from model.analysis.head_tables import HeadTables, Look, head_tables, norm_weighted, overview, rollout
-from model.analysis.many_sentences import NOT_OF_A_SENTENCE, SCORES, read_heads, score_arrays
+from model.analysis import words
+from model.analysis.heads import head_summary, head_weights, induction, silver_alignments
+from model.analysis.heads.head_summary import HeadSummary, summarise_kind
+from model.analysis.heads.head_tables import HeadTables, TableOptions, head_tables, norm_weighted, overview, rollout
+from model.analysis.heads.many_sentences import NOT_OF_A_SENTENCE, SCORES, read_heads, score_arrays
 from model.checkpoints.store import shown_name
 from model.interventions import HeadGate
 from model.interventions.link import encode
@@ -21,9 +22,9 @@ from pages.views import Result, view
 from pages.views.controls import HEAD, KIND, LAYER, SOURCE, SWITCH, choice, menu, toggle
 from viz.canvas.lines import MOST_HEADS, lines
 from viz.canvas.mosaic import Group, mosaic
-from viz.charts.heads_and_layers import group_texts, head_map, numbered_spans, word_names, word_rows
 from viz.drawing import Drawing
 from viz.forms import Canvas, Line, Lines, Mark, Table
+from viz.special.heads_and_layers import group_texts, head_map, numbered_spans, word_names, word_rows
 from viz.theme import OKABE_ITO
 from viz.tokens import decoder_names, labels, numbered
 
@@ -67,10 +68,12 @@ LINES = choice(
 )
 
 
-def _look(run: Run, values: str, words: bool, hide: bool, renormalise: bool | None) -> Look:
+def _look(run: Run, values: str, words: bool, hide: bool, renormalise: bool | None) -> TableOptions:
     """What is shown: not what this attention does not have, and not what would leave nothing."""
     hide = hide and not _reads_one_token(run)
-    return Look(values if values != "rollout" or _rolls(run) else "weights", words, hide, bool(hide and renormalise))
+    return TableOptions(
+        values if values != "rollout" or _rolls(run) else "weights", words, hide, bool(hide and renormalise)
+    )
 
 
 def _reads_one_token(run: Run) -> bool:
@@ -130,7 +133,7 @@ def heads(
     )
 
 
-def _groups(run: Run, look: Look, kinds: bool) -> list[HeadTables]:
+def _groups(run: Run, look: TableOptions, kinds: bool) -> list[HeadTables]:
     """The tables of each kind in the mosaic, pooled if the text is long."""
     names = [kind.name for kind in run.trace.kinds] if kinds and look.values != "rollout" else [run.kind]
     if look.hide and len(run.trace.tgt_tokens) == 1:
@@ -182,7 +185,7 @@ def _lines(run: Run, tables: HeadTables, near: list[int], shown: list[int], high
     )
 
 
-def _hidden(run: Run, look: Look, removed: Array, opened: Array, rows: list[str]) -> dict[str, Any]:
+def _hidden(run: Run, look: TableOptions, removed: Array, opened: Array, rows: list[str]) -> dict[str, Any]:
     """Facts about hidden tokens: their names, their share of a row, and how many rows have no weight left."""
     attention = run.attention
     special = [token for token, hides in zip(attention.key_tokens, attention.key_special, strict=True) if hides]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from model.analysis import residual_stream
-from model.analysis.logit_lens import LogitLens, logit_lens
-from model.analysis.residual_stream import NormSteps, StreamMeasures, measure_stream
+from model.analysis.stream import residual_stream
+from model.analysis.stream.logit_lens import LogitLens, logit_lens
+from model.analysis.stream.residual_stream import NormSteps, StreamMeasures, measure_stream
 from model.network.feed_forward import FeedForward
 from model.network.residual import Residual
 from model.run import Run
@@ -16,11 +16,11 @@ from pages.views import Need, Result, view
 from pages.views.chosen_token import row_in
 from pages.views.controls import SWITCH, choice, menu, number, slider, toggle
 from viz.activations import activation
-from viz.charts.layer_by_layer import MEASURES, StreamPath
-from viz.charts.logit_lens import lens_grid, lens_map
 from viz.forms import Bars, Line, Lines, Map, Maps, Scale, Strips, Table
 from viz.heatmap import row_names
 from viz.latex import block_equation, latex_number, multiplied
+from viz.special.layer_by_layer import MEASURES, StreamPath
+from viz.special.logit_lens import lens_grid, lens_map
 from viz.theme import OKABE_ITO, SIGNED
 from viz.tokens import labels, numbered
 

@@ -6,8 +6,8 @@ from model.run import Run
 from pages.views import Result, view
 from pages.views.controls import slider
 from pages.views.names import axes
-from viz.charts.heads_and_layers import head_map
 from viz.forms import Canvas
+from viz.special.heads_and_layers import head_map
 from viz.steps.head import Choice, head_of
 from viz.steps.steps import picture
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from model.analysis import streaming as cut_caches
-from model.analysis.long_run import bits_by_position, long_arrays, long_run, open_window, read_ids, why_no_long_run
+from model.analysis.long import streaming as cut_caches
+from model.analysis.long.long_run import bits_by_position, long_arrays, long_run, open_window, read_ids, why_no_long_run
 from model.run import Run
 from model.trace import Array
 from pages.views import OnRequest, Result, view

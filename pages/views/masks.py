@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 
 from model.analysis.distributions import total_variation
-from model.analysis.mask_shape import mask_shape
-from model.analysis.padded_batch import room_for_pads, run_padded
-from model.analysis.softmax import future_mass, mask_orders
+from model.analysis.heads.mask_shape import mask_shape
+from model.analysis.heads.softmax import future_mass, mask_orders
+from model.analysis.runs.padded_batch import room_for_pads, run_padded
 from model.interventions import LiftCausalMask
 from model.network.attention import MultiHeadAttention
 from model.network.masks import causal_mask, padding_mask

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 
-from model.analysis.swapped_weights import (
+from model.analysis.runs.swapped_weights import (
     NAMES,
     Distances,
     HeadDistances,
@@ -30,10 +30,10 @@ from model.trace import KIND_TITLES
 from pages.views import Need, OnRequest, Result, view
 from pages.views.controls import choice
 from pages.views.names import card_of, is_outdated
-from viz.charts.model_card import ATTENTION, COLOURS, amount, lengths_to_plot, log_axes, percentages
-from viz.charts.swapped_weights import swap_scatter
 from viz.forms import Bars, Document, Line, Lines, Mark, Table
 from viz.latex import signed
+from viz.special.model_card import ATTENTION, COLOURS, amount, lengths_to_plot, log_axes, percentages
+from viz.special.swapped_weights import swap_scatter
 from viz.theme import OKABE_ITO, VALUE
 from viz.tokens import labels
 

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from model.analysis import position_table, vocabulary, word_order
-from model.analysis.rope import rope, rope_by_offset, rope_scores
-from model.analysis.run_positions import (
+from model.analysis.heads.softmax import mask_orders
+from model.analysis.mechanisms.modern_parts import rotate_pairs
+from model.analysis.positions import position_table, word_order
+from model.analysis.positions.rope import rope, rope_by_offset, rope_scores
+from model.analysis.positions.run_positions import (
     attention_with,
     biased_head,
     extend_angles,
@@ -18,8 +20,7 @@ from model.analysis.run_positions import (
     shifted_scores,
     word_positions,
 )
-from model.analysis.since_2017 import rotate_pairs
-from model.analysis.softmax import mask_orders
+from model.analysis.stream import vocabulary
 from model.network.embedding import InputEmbedding, sinusoids
 from model.network.masks import alibi_bias, alibi_slopes
 from model.network.rotary import rotate, rotation
@@ -29,8 +30,10 @@ from pages.views import Need, Part, Result, view
 from pages.views.chosen_token import query_of
 from pages.views.controls import choice, menu, number, several, slider, text
 from pages.views.names import axes, input_titles, score_by_offset
-from viz.charts.position_waves import block_equation, block_map, clock_chart, wave_chart
-from viz.charts.positional_encoding import (
+from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale, Texts
+from viz.latex import error_text
+from viz.special.position_waves import block_equation, block_map, clock_chart, wave_chart
+from viz.special.positional_encoding import (
     PositionMap,
     StackedMaps,
     dimension_formulas,
@@ -38,8 +41,6 @@ from viz.charts.positional_encoding import (
     end_of_text,
     positions_text,
 )
-from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale, Texts
-from viz.latex import error_text
 from viz.theme import GUIDE, OKABE_ITO, symmetric_range
 from viz.tokens import numbered, visible, word
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from model.analysis.distributions import entropy
-from model.analysis.two_heads import Joined, Side, align_tokens, join, largest_weight, piece_table, word_table
+from model.analysis.heads.two_heads import Joined, Side, align_tokens, join, largest_weight, piece_table, word_table
 from model.analysis.words import attention_words, merge
 from model.checkpoints.store import shown_name
 from model.run import Place, Run
@@ -16,10 +16,10 @@ from model.trace import KIND_TITLES, Array
 from pages.views import Result, view
 from pages.views.controls import another_run
 from pages.views.names import axes
-from viz.charts.heads_and_layers import word_names, word_rows
-from viz.charts.side_by_side import LONGEST_TICK, Panel, Shared, SideMaps, paired_names, short_ticks
 from viz.forms import Bars, Texts
 from viz.heatmap import slanted_room
+from viz.special.heads_and_layers import word_names, word_rows
+from viz.special.side_by_side import LONGEST_TICK, Panel, Shared, SideMaps, paired_names, short_ticks
 
 MOST_NAMED = 12
 """tokens in one line"""

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from model.analysis import since_2017 as since
-from model.analysis.residual_stream import measure_stream, residual_stream, step_name
+from model.analysis.mechanisms import modern_parts as since
+from model.analysis.stream.residual_stream import measure_stream, residual_stream, step_name
 from model.background.attention_costs import layer_sizes
 from model.background.studies import read_study, study_arrays
 from model.needs import parts_of
@@ -20,10 +20,10 @@ from pages.views.chosen_token import query_of
 from pages.views.controls import choice, menu, slider
 from pages.views.names import axes, score_by_offset
 from viz.activations import activation
-from viz.charts import since_2017 as charts
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale, Strips
 from viz.heatmap import row_names
 from viz.latex import signed
+from viz.special import since_2017 as charts
 from viz.theme import GUIDE, OKABE_ITO, WEIGHTS
 
 OWN, OTHER = OKABE_ITO[0], OKABE_ITO[5]

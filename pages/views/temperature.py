@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from model.analysis.distributions import entropy, total_variation
-from model.analysis.key_plane import key_plane
-from model.analysis.softmax import (
+from model.analysis.heads.key_plane import key_plane
+from model.analysis.heads.softmax import (
     ProductStatistics,
     entropy_by_temperature,
     mean_entropy,
@@ -19,7 +19,7 @@ from model.analysis.softmax import (
     softmax_at,
     uniform_weights,
 )
-from model.analysis.two_runs import vector_arrays
+from model.analysis.runs.two_runs import vector_arrays
 from model.interventions import AttentionTemperature, Intervention, Unscaled
 from model.needs import Need
 from model.network.attention import MultiHeadAttention
@@ -29,9 +29,9 @@ from pages.views.chosen_token import QUERY
 from pages.views.controls import TAU
 from pages.views.names import axes, probabilities
 from viz.canvas.move_query import move_query
-from viz.charts.scaling import runs_chart
-from viz.charts.temperature import live_weights
 from viz.forms import Bars, Canvas, Line, Lines, Map, Maps, Mark, Texts, stretches
+from viz.special.scaling import runs_chart
+from viz.special.temperature import live_weights
 from viz.theme import GUIDE, OKABE_ITO
 from viz.tokens import labels, numbered
 

@@ -2,15 +2,15 @@
 
 from urllib.parse import urlencode
 
-from model.analysis.three_families import causal_encoder, family_masks, join_attention, one_way_arrays
+from model.analysis.heads.three_families import causal_encoder, family_masks, join_attention, one_way_arrays
 from model.checkpoints.store import CheckpointError, available_checkpoints, stored_config
 from model.needs import Need
 from model.network.masks import causal_mask
 from model.run import Run
 from pages.views import Result, view
-from viz.charts.what_if import log_probability_bars
 from viz.forms import VISIBLE, Map, Maps, Mark, Texts
 from viz.heatmap import bar_below, cells_height, slanted_room, weight_axis
+from viz.special.what_if import log_probability_bars
 from viz.theme import CHOSEN
 from viz.tokens import numbered
 

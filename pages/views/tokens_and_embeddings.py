@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from model.analysis import vocabulary
-from model.analysis.vocabulary import Piece
+from model.analysis.stream import vocabulary
+from model.analysis.stream.vocabulary import Piece
 from model.checkpoints.tokenizer import Tokenizer
 from model.needs import Need
 from model.network.embedding import InputEmbedding
@@ -16,12 +16,12 @@ from pages.views.chosen_token import row_in
 from pages.views.controls import choice, number
 from pages.views.names import input_titles
 from viz import theme
-from viz.charts.positional_encoding import sum_maps
-from viz.charts.tokens_and_embeddings import neighbour_bars, sum_equation
 from viz.drawing import Drawing
 from viz.forms import Bars, Canvas, Mark
 from viz.heatmap import vector_strips
 from viz.html import describe_piece, piece_boxes, piece_table
+from viz.special.positional_encoding import sum_maps
+from viz.special.tokens_and_embeddings import neighbour_bars, sum_equation
 from viz.tokens import as_plotly, labels
 
 SIDES = {"encoder": "source", "decoder": "target"}

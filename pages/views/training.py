@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from model.analysis.distributions import total_variation
-from model.analysis.softmax import uniform_weights
+from model.analysis.heads.softmax import uniform_weights
 from model.background.studies import WARMUP as STUDY_WARMUP
 from model.background.studies import (
     Comparison,
@@ -39,11 +39,11 @@ from model.training.schedule import FittedSchedule, fit_schedule, noam, schedule
 from pages.views import Need, Result, view
 from pages.views.controls import SWITCH, choice, menu, slider, steps, toggle
 from pages.views.names import POSITION, axes, card_of, is_outdated
-from viz.charts.studies import ablation_chart, scaling_chart
-from viz.charts.training import smoothing_chart
-from viz.charts.translate import rank_candidates
 from viz.forms import Line, Lines, Map, Maps, Mark, Table, Texts
 from viz.latex import signed
+from viz.special.studies import ablation_chart, scaling_chart
+from viz.special.training import smoothing_chart
+from viz.special.translate import rank_candidates
 from viz.theme import DECODER, OKABE_ITO
 from viz.tokens import decoder_rows
 

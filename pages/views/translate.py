@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from model.analysis.aligned_head import alignment_scores
+from model.analysis.heads.aligned_head import alignment_scores
 from model.generation.search import beam_search, greedy
 from model.needs import Need
 from model.network.attention import MultiHeadAttention
@@ -18,11 +18,11 @@ from pages.views.names import ALIGNMENT, POSITION, align, written_tokens
 from viz.canvas.explore import explore as explore_canvas
 from viz.canvas.lines import lines
 from viz.canvas.matrices import Matrix
-from viz.charts.translate import alignment_map
 from viz.drawing import Drawing
 from viz.forms import Canvas
 from viz.heatmap import row_names
 from viz.html import chips
+from viz.special.translate import alignment_map
 from viz.theme import ENCODER
 from viz.tokens import labels
 

@@ -21,8 +21,8 @@ from model.proof.rerun_measures import causality
 from model.proof.steps import READ, verify_steps
 from model.trace import CHAIN_TOLERANCE, Trace
 from pages.views import Need, OnRequest, Result, Run, view
-from viz.charts.verification import Row, errors_chart
 from viz.forms import Table
+from viz.special.verification import ClaimRow, errors_chart
 
 MEASURABLE = tuple(claim for claim in CLAIMS if claim.measure)
 WAITING, DOES_NOT_APPLY = "not measured yet", "does not apply to this run"
@@ -72,15 +72,15 @@ def _measured(run: Run, outcome: Measured | None) -> Measured:
     return {claim: measured[claim] for claim in MEASURABLE if claim in measured}
 
 
-def _rows(measured: Measured) -> list[Row]:
+def _rows(measured: Measured) -> list[ClaimRow]:
     """A row for each measurable claim, the same in every run."""
     return [_row(claim, measured.get(claim)) for claim in MEASURABLE]
 
 
-def _row(claim: Claim, result: Measurement | None) -> Row:
+def _row(claim: Claim, result: Measurement | None) -> ClaimRow:
     error, double = (result.error, result.double) if result else (None, None)
     note = WAITING if result is None else DOES_NOT_APPLY if error is None else ""
-    return Row(claim.label, claim.title, error, claim.tolerance, double, claim.double_tolerance, note)
+    return ClaimRow(claim.label, claim.title, error, claim.tolerance, double, claim.double_tolerance, note)
 
 
 @view(

@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 
 from model.analysis.distributions import total_variation
-from model.analysis.head_importance import (
+from model.analysis.heads.head_importance import (
     WHOLE,
     HeadScores,
     PruningCurve,
-    Question,
+    ScoredText,
     find_token,
     head_scores,
     prune,
     pruning_curve,
 )
-from model.analysis.two_runs import are_identical, largest_changes, top_tokens
+from model.analysis.runs.two_runs import are_identical, largest_changes, top_tokens
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.translator import Translator
 from model.generation.search import beam_search
@@ -43,12 +43,12 @@ from model.tracer import build_trace
 from pages.views import Need, OnRequest, Result, view
 from pages.views.controls import HEAD, KIND, LAYER, another_run, built, choice, menu, number, slider
 from pages.views.names import axes
-from viz.charts.mistakes import mistake_maps
-from viz.charts.translate import Alternatives, certainty_bars, rank_candidates
-from viz.charts.what_if import ChangeMaps, HeadMaps, candidate_change_bars, log_probability_bars
 from viz.drawing import Drawing
 from viz.forms import Canvas, Document, Line, Lines, Mark, Outcome, Scale, Table
 from viz.html import chips
+from viz.special.mistakes import mistake_maps
+from viz.special.translate import Alternatives, certainty_bars, rank_candidates
+from viz.special.what_if import ChangeMaps, HeadMaps, candidate_change_bars, log_probability_bars
 from viz.theme import CHOSEN, DECODER, GUIDE, OKABE_ITO, VALUE, WEIGHTS
 from viz.tokens import decoder_rows, labels, numbered
 
@@ -296,11 +296,11 @@ def _alternatives(trace: Trace, prefix: str, position: int) -> Alternatives:
     )
 
 
-def _questions(run: Run) -> list[Question]:
+def _questions(run: Run) -> list[ScoredText]:
     """Of the whole text, and of its first written token against the most probable other one."""
     first = run.trace.first_written
     others = (one.id for one in run.trace.candidates[first] if one.id != run.trace.next_ids[first])
-    return [WHOLE, Question(first, next(others, None))]
+    return [WHOLE, ScoredText(first, next(others, None))]
 
 
 QUESTION = built("What is scored", _questions, key="which_question")
@@ -347,13 +347,13 @@ class Importance:
     curve: PruningCurve | None = None
 
 
-def _importance_case(run: Run, question: Question, texts: tuple[str, ...] | None, of: str, mode: str) -> tuple | None:
+def _importance_case(run: Run, question: ScoredText, texts: tuple[str, ...] | None, of: str, mode: str) -> tuple | None:
     if texts is None:
         return None
     return run.trace, run.kind if of == "kind" else "", mode, texts, question, run.beam_size, run.request.continuation
 
 
-def _asked(run: Run, texts: Sequence[str], question: Question) -> Iterator[tuple[Trace, Question] | None]:
+def _asked(run: Run, texts: Sequence[str], question: ScoredText) -> Iterator[tuple[Trace, ScoredText] | None]:
     """The run of each text and the question about it; None where it cannot be read, or the question not be asked."""
     if not texts:
         yield run.trace, question
@@ -363,7 +363,7 @@ def _asked(run: Run, texts: Sequence[str], question: Question) -> Iterator[tuple
         except ValueError:  # it has no token that the model knows
             yield None
             continue
-        own: Question | None = question
+        own: ScoredText | None = question
         if question.position is not None:
             own = find_token(trace.next_ids, run.trace.next_ids[question.position], question.against)
         yield (trace, own) if own is not None else None
@@ -375,7 +375,7 @@ def _request(run: Run, **changes: Any) -> Request:
 
 
 def _switch_off(
-    run: Run, question: Question, texts: tuple[str, ...], of: str, mode: str
+    run: Run, question: ScoredText, texts: tuple[str, ...], of: str, mode: str
 ) -> Iterator[tuple[float, Importance]]:
     """Switch off every head alone in each text, and then more and more of them together in the page's."""
     runs, result = [], Importance((), 0)
@@ -416,7 +416,7 @@ MEASURED = OnRequest("Switch off each head", "which_go", _switch_off, _importanc
 def importance(
     run: Run,
     outcome: Importance | None,
-    question: Question = QUESTION,
+    question: ScoredText = QUESTION,
     texts: tuple[str, ...] = TEXTS,
     of: str = OF,
     mode: str = MODE,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from model.analysis.residual_stream import measure_stream
-from model.analysis.whole_model import SIDES, Box, box_arrays, model_boxes, switch_off_each
+from model.analysis.stream.residual_stream import measure_stream
+from model.analysis.stream.whole_model import SIDES, Box, box_arrays, model_boxes, switch_off_each
 from model.checkpoints.store import shown_name
 from model.interventions import Intervention, ResidualOff, SublayerOff, describe
 from model.interventions.link import decode, encode
@@ -22,7 +22,7 @@ from pages.views import layer_by_layer as layers
 from pages.views.controls import HEAD, KIND, LAYER, choice, pictured
 from pages.views.decoding import STEP as DECODING_STEP
 from pages.views.tokens_and_embeddings import POSITION, SIDE
-from viz.canvas.whole_model import TITLES, Row, Switched, whole_model
+from viz.canvas.whole_model import TITLES, StackRow, Switched, whole_model
 from viz.forms import Canvas
 from viz.tokens import labels
 
@@ -141,12 +141,12 @@ def figure(run: Run, at: str = AT, off: str = OFF, outcome: dict[str, float] | N
     )
 
 
-def _rows(trace: Trace) -> list[Row]:
+def _rows(trace: Trace) -> list[StackRow]:
     """The texts of the stacks; those that the last one predicts have the most probable tokens."""
     *_, last = trace.streams
     best = [[(one.token, one.probability) for one in row[:MOST_CANDIDATES]] for row in trace.candidates]
     return [
-        Row(
+        StackRow(
             name,
             STACKS[name],
             stream.tokens.labels,

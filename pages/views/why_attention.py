@@ -7,21 +7,30 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from model.analysis.softmax import softmax_peaks
-from model.background import lstm, rivals, scoring_functions, table_1
-from model.background.rivals import (
+from model.analysis.heads.softmax import softmax_peaks
+from model.background import lstm, scoring_functions, table_1
+from model.background.recurrence import (
     ADDITIVE,
     EXACT_MATCH,
+    EXTRA_STEPS,
     FIXED,
     GRADIENT_AFTER,
     GRADIENT_BEFORE,
     TESTED_LENGTHS,
     TRAINED_LENGTHS,
     TRANSFORMER,
+    TRANSFORMER_CONFIG,
     AdditiveAttention,
+    LettersRun,
     RecurrentTranslator,
-    RivalRun,
+    by_seed,
+    count_letters_parameters,
+    distances,
     loss_gradient,
+    read_results,
+    result_arrays,
+    right_letter_weights,
+    run_letters_model,
 )
 from model.background.scoring_functions import DOT, MULTIPLICATIVE, SCALED, Multiplicative
 from model.background.sizes import self_attention_layer
@@ -31,11 +40,14 @@ from model.run import Run
 from model.trace import Attention
 from pages.views import Need, OnRequest, Result, view
 from pages.views.controls import choice, menu, player, slider, text
-from pages.views.names import RIVALS, axes
+from pages.views.names import LETTER_MODELS, axes
 from pages.views.timing import ALONE, MEASURE, time_chart, time_points, time_side_by_side, time_table
-from viz.charts.heads_and_layers import head_map
-from viz.charts.model_card import lengths_to_plot, log_axes
-from viz.charts.rivals import (
+from viz.figure import escape
+from viz.forms import Line, Lines, Map, Maps, Mark, Scale
+from viz.heatmap import row_names
+from viz.special.heads_and_layers import head_map
+from viz.special.model_card import lengths_to_plot, log_axes
+from viz.special.recurrence import (
     LOG,
     LOOKS,
     Schedule,
@@ -43,11 +55,8 @@ from viz.charts.rivals import (
     mean_gradients_chart,
     schedule_chart,
 )
-from viz.charts.why_attention import ATTENTION, CONVOLUTIONAL, RECURRENT, RESTRICTED, path_chart
-from viz.charts.why_attention import LOOKS as LAYER_LOOKS
-from viz.figure import escape
-from viz.forms import Line, Lines, Map, Maps, Mark, Scale
-from viz.heatmap import row_names
+from viz.special.why_attention import ATTENTION, CONVOLUTIONAL, RECURRENT, RESTRICTED, path_chart
+from viz.special.why_attention import LOOKS as LAYER_LOOKS
 from viz.steps.head import head_of
 from viz.theme import GUIDE, OKABE_ITO, symmetric_range
 from viz.tokens import numbered
@@ -170,7 +179,7 @@ def clean_letters(typed: str) -> str:
 
 
 def _heads(_: Run) -> dict[Any, str]:
-    config = rivals.TRANSFORMER_CONFIG
+    config = TRANSFORMER_CONFIG
     heads = [(layer, head) for layer in range(config.n_decoder_layers) for head in range(config.n_heads)]
     return {BEST: "the head that reads the right letters most"} | {
         one: f"layer {one[0]}, head {one[1]}" for one in heads
@@ -180,7 +189,7 @@ def _heads(_: Run) -> dict[Any, str]:
 def _steps(_: Run, letters: str) -> tuple[int, int]:
     """An LSTM reads token after token, and then writes; a model that does not stop writes a few tokens more."""
     n = len(clean_letters(letters))
-    return 1, 2 * n + 1 + rivals.EXTRA_STEPS
+    return 1, 2 * n + 1 + EXTRA_STEPS
 
 
 LETTERS = text("Letters to reverse", (DEFAULT, "planet", "abcdefghijkl"), key="letters")
@@ -192,16 +201,16 @@ STEP = player("Step", _steps, lambda _, letters: len(clean_letters(letters)) + 2
 def recurrence(run: Run, letters: str = LETTERS, head: Any = HEAD_OF_TRANSFORMER, step: int = STEP) -> Result:
     """Three models reverse the typed letters: what they write, step by step, attention and gradient."""
     letters = clean_letters(letters)
-    runs = {name: run.compute(rivals.run_rival, name, letters) for name in RIVALS}
-    shares = {name: rivals.right_letter_weights(runs[name]) for name in (ADDITIVE, TRANSFORMER)}
+    runs = {name: run.compute(run_letters_model, name, letters) for name in LETTER_MODELS}
+    shares = {name: right_letter_weights(runs[name]) for name in (ADDITIVE, TRANSFORMER)}
     if head == BEST:
         head = tuple(int(i) for i in np.unravel_index(shares[TRANSFORMER].argmax(), shares[TRANSFORMER].shape))
     places = {ADDITIVE: (0, 0), TRANSFORMER: head}
     schedules = [_schedule(name, one, places.get(name)) for name, one in runs.items()]
-    parameters = run.compute(rivals.count_rival_parameters)
+    parameters = run.compute(count_letters_parameters)
     table = pd.DataFrame(
         {
-            "model": list(RIVALS.values()),
+            "model": list(LETTER_MODELS.values()),
             "writes": [" ".join(one.writes) for one in runs.values()],
             "exact match": ["✓ yes" if one.exact else "✗ no" for one in runs.values()],
             "probability of the whole output": [float(one.probability.prod()) for one in runs.values()],
@@ -233,26 +242,26 @@ def recurrence(run: Run, letters: str = LETTERS, head: Any = HEAD_OF_TRANSFORMER
     )
 
 
-def _schedule(name: str, run: RivalRun, place: tuple[int, int] | None) -> Schedule:
+def _schedule(name: str, run: LettersRun, place: tuple[int, int] | None) -> Schedule:
     recurrent = name != TRANSFORMER
     limit = 1.0 if recurrent else symmetric_range(run.encoder, run.decoder)[1]
     weights = None if place is None else run.patterns[place]
-    return Schedule(RIVALS[name], run.reads, run.writes, run.encoder, run.decoder, weights, recurrent, limit)
+    return Schedule(LETTER_MODELS[name], run.reads, run.writes, run.encoder, run.decoder, weights, recurrent, limit)
 
 
-def _read_letters(run: RivalRun, place: tuple[int, int]) -> Any:
+def _read_letters(run: LettersRun, place: tuple[int, int]) -> Any:
     """What is read for each token that is written."""
     rows, weights = row_names(("<s>", *run.writes[:-1]), run.writes), run.patterns[place]
     return head_map(rows, numbered(run.reads), weights, np.ones_like(weights, bool), "attention weight")
 
 
-def _gradients(runs: dict[str, RivalRun]) -> Lines:
+def _gradients(runs: dict[str, LettersRun]) -> Lines:
     """Norm of the gradient at each token that is read over its distance from the last letter that is written."""
     reads = runs[FIXED].reads
-    away = rivals.distances(len(reads) - 1)
+    away = distances(len(reads) - 1)
     names = escape(reads)
     lines = {
-        RIVALS[name]: Line(away, one.gradient, colour, symbol, names=names)
+        LETTER_MODELS[name]: Line(away, one.gradient, colour, symbol, names=names)
         for (name, one), (colour, symbol) in zip(runs.items(), LOOKS, strict=True)
     }
     ticks = [f"{distance}<br>{name}" for distance, name in zip(away, names, strict=True)]
@@ -271,10 +280,10 @@ def _gradients(runs: dict[str, RivalRun]) -> Lines:
 @view("Three models compared")
 def comparison(run: Run) -> Result:
     """Exact match over length and gradient over distance, of three seeds each."""
-    results = run.compute(rivals.read_results)
+    results = run.compute(read_results)
 
     def of_all(measure: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        return {title: rivals.by_seed(results, measure, name) for name, title in RIVALS.items()}
+        return {title: by_seed(results, measure, name) for name, title in LETTER_MODELS.items()}
 
     trained = TRAINED_LENGTHS[0], TRAINED_LENGTHS[-1]
     gradients = {"before training": of_all(GRADIENT_BEFORE), "after training": of_all(GRADIENT_AFTER)}
@@ -286,7 +295,7 @@ def comparison(run: Run) -> Result:
         {"trained": trained},
         {
             f"{name}: {part}": array
-            for name, arrays in run.compute(rivals.result_arrays).items()
+            for name, arrays in run.compute(result_arrays).items()
             for part, array in arrays.items()
         },
     )

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from model import interventions as change
-from model.analysis.word_order import shuffle_words
+from model.analysis.positions.word_order import shuffle_words
 from model.interventions import Intervention, describe, scaling_in_words
 from model.run import TAUS, Run
 from model.trace import KIND_TITLES

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from model.analysis.word_order import source_words
+from model.analysis.positions.word_order import source_words
 from model.interventions import (
     ForbidSource,
     HeadGate,

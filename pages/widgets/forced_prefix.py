@@ -10,7 +10,7 @@ from model.trace import Trace
 from pages.views import Control
 from pages.views.what_if import AT, FORBIDDEN, PREFIX, join_ids, with_prefix
 from pages.widgets.controls import number
-from viz.charts.translate import rank_candidates
+from viz.special.translate import rank_candidates
 from viz.tokens import labels
 
 HERE = "force_at"

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.analysis import long_run as long
-from model.analysis import streaming
-from model.analysis.long_run import LongRun, Opened, Place
+from model.analysis.long import long_run as long
+from model.analysis.long import streaming
+from model.analysis.long.long_run import LongRun, Opened, Place
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import shown_name
 from model.run import Run
@@ -26,10 +26,10 @@ from pages.widgets.canvas import draw, mosaic_picture
 from pages.widgets.chart import chart
 from pages.widgets.export import Picture, export_view
 from viz.canvas.lines import lines
-from viz.canvas.long_map import Look, long_map
+from viz.canvas.long_map import LongWindow, long_map
 from viz.canvas.mosaic import Group, mosaic
-from viz.charts.heads_and_layers import group_texts, head_map, numbered_spans
 from viz.drawing import Drawing
+from viz.special.heads_and_layers import group_texts, head_map, numbered_spans
 from viz.tokens import as_markdown, labels
 
 HEADS, HEAD, MAP, LINES, SURPRISE = "long-heads", "long-head", "long-window-map", "long-window-lines", "long-surprise"
@@ -196,10 +196,10 @@ def _show_head(run: Run, text: str) -> None:
         st.caption(f"Query {row} {as_markdown(names[row])}: {listed}.")
 
 
-def _look(text_run: LongRun, place: Place, values: Array, rows: long.Span, columns: long.Span) -> Look:
+def _look(text_run: LongRun, place: Place, values: Array, rows: long.Span, columns: long.Span) -> LongWindow:
     size = long.square_size(rows[1] - rows[0], long.CELLS)
     seen = long.allowed(text_run, place, rows, columns, size)
-    return Look(np.where(seen, values, np.nan), rows[0], columns[0], size)
+    return LongWindow(np.where(seen, values, np.nan), rows[0], columns[0], size)
 
 
 def _take_look(case: tuple) -> None:

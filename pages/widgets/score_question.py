@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from model.analysis.head_importance import WHOLE, Question
+from model.analysis.heads.head_importance import WHOLE, ScoredText
 from model.generation.long_text import split_sentences
 from model.run import Run
 from pages.views import Control
@@ -24,7 +24,7 @@ def build_question(run: Run) -> dict[Control, Any]:
     return {QUESTION: _choose_question(run), TEXTS: _choose_sentences(run)}
 
 
-def _choose_question(run: Run) -> Question:
+def _choose_question(run: Run) -> ScoredText:
     """The whole text, one token of it, or that token against another word."""
     trace = run.trace
     left, middle, right = st.columns([2, 3, 3])
@@ -46,9 +46,9 @@ def _choose_question(run: Run) -> Question:
         "log p of this one. Heads whose removal lowers it prefer the token to the other word.",
     )
     if word is None or isinstance(word, int):
-        return Question(position, word)
+        return ScoredText(position, word)
     ids = run.opened.tokenizer.encode_next(run.opened.prepare(word).strip())
-    return Question(position, ids[0] if ids else None)
+    return ScoredText(position, ids[0] if ids else None)
 
 
 def _choose_sentences(run: Run) -> tuple[str, ...]:

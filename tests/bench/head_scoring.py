@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 
-from model.analysis.head_importance import head_scores
+from model.analysis.heads.head_importance import head_scores
 from model.analysis.sweep import sweep
 from model.checkpoints.translator import Translator
 from model.interventions import HeadGate

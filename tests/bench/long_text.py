@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from model.analysis import long_run as long
+from model.analysis.long import long_run as long
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import load_checkpoint
 from pages.widgets.long_text import head_picture, heads_picture

@@ -11,7 +11,7 @@ from typing import Any
 
 import streamlit as st
 
-from model.analysis.head_tables import Look, head_tables
+from model.analysis.heads.head_tables import TableOptions, head_tables
 from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.interventions import AttentionTemperature
 from model.run import Place, Request, Run
@@ -25,8 +25,8 @@ from pages.widgets.canvas import draw
 from pages.widgets.chart import chart
 from tests.bench.empty import draw_nothing, redraw
 from tests.bench.sentences import text_of
-from viz.charts.heads_and_layers import head_map
 from viz.drawing import Drawing
+from viz.special.heads_and_layers import head_map
 from viz.steps.head import Choice, head_of
 from viz.steps.steps import STEPS, picture
 
@@ -67,7 +67,7 @@ def _one_kind(run: Run, _moved: int) -> None:
 
 
 def _mosaic_of(run: Run, every: bool = False) -> Drawing:
-    return heads_and_layers._mosaic(run, heads_and_layers._groups(run, Look(), every), HEAD, high=1.0)
+    return heads_and_layers._mosaic(run, heads_and_layers._groups(run, TableOptions(), every), HEAD, high=1.0)
 
 
 def _bytes(run: Run, moved: int) -> None:
@@ -88,7 +88,7 @@ def _mosaic_size(run: Run) -> int:
 
 def _lines(run: Run, _moved: int) -> None:
     with st.columns(COLUMNS)[1]:
-        tables, first = head_tables(run.trace, run.kind, Look(), [LAYER]), list(range(8))
+        tables, first = head_tables(run.trace, run.kind, TableOptions(), [LAYER]), list(range(8))
         draw(heads_and_layers._lines(run, tables, first, first, 1.0, "lines"), "lines")
 
 

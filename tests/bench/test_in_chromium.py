@@ -10,7 +10,7 @@ import pytest
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT
 from tests.bench import long_text, views
 from tests.browser.conftest import browser as browser
-from viz.canvas.long_map import Look, long_map
+from viz.canvas.long_map import LongWindow, long_map
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -33,6 +33,6 @@ def test_pictures_have_a_time_beside_the_empty_rerun_and_that_beside_plain_strea
 def test_each_frame_of_panning_and_zooming_is_beside_a_bare_repaint(browser: "Browser") -> None:
     tokens = 40
     weights = np.tril(np.random.default_rng(0).random((tokens, tokens)))
-    frames = long_text._frames(browser, long_map([Look(weights, 0, 0)], [str(i) for i in range(tokens)]))
+    frames = long_text._frames(browser, long_map([LongWindow(weights, 0, 0)], [str(i) for i in range(tokens)]))
     assert len(frames["moved"]) == len(frames["bare"]) > 0
     assert min(*frames["moved"], *frames["bare"]) > 0

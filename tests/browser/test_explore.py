@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 
-from model.analysis.softmax import softmax_at
+from model.analysis.heads.softmax import softmax_at
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature
 from model.run import Run

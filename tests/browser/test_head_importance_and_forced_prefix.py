@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import numpy as np
 import pytest
 
-from model.analysis.head_importance import head_scores
+from model.analysis.heads.head_importance import head_scores
 from model.checkpoints.translator import Translator
 from tests.browser.conftest import Visitor
 

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 
-from model.analysis.long_run import long_run, weights
+from model.analysis.long.long_run import long_run, weights
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, MODELS_VARIABLE, load_checkpoint
 from tests.browser.conftest import Visitor, query, serve
 from tests.pages.test_long_text import TEXT, folder  # noqa: F401 - a fixture

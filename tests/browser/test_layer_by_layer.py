@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from model.analysis.residual_stream import measure_stream
+from model.analysis.stream.residual_stream import measure_stream
 from model.checkpoints.translator import Translator
 from tests.browser.conftest import Visitor, query
 

@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from model.analysis.word_order import reorder, run_both_orders
+from model.analysis.positions.word_order import reorder, run_both_orders
 from model.checkpoints.translator import Translator
 from tests.browser.conftest import Visitor, query
 

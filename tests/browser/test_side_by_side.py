@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 
-from model.analysis.two_heads import join, piece_table
+from model.analysis.heads.two_heads import join, piece_table
 from model.checkpoints.translator import Translator
 from tests.browser.conftest import Visitor
 

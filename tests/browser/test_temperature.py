@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from model.analysis.distributions import entropy
-from model.analysis.softmax import softmax_at
+from model.analysis.heads.softmax import softmax_at
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature
 from model.run import Run

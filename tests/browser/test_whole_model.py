@@ -3,7 +3,7 @@
 import json
 import re
 
-from model.analysis.whole_model import model_boxes
+from model.analysis.stream.whole_model import model_boxes
 from model.checkpoints.translator import Translator
 from model.interventions import SublayerOff
 from tests.browser.conftest import Visitor, query

@@ -121,7 +121,7 @@ def test_scores_can_be_kept_beside_the_checkpoint(data, checkpoint_folder):
         *(("evaluate --data x", option) for option in ("--beam-size=0", "--alpha=nan", "--alpha=-1", "--alpha=inf")),
         *(("head_scores --checkpoint x --data x --of x", f"--sentences={number}") for number in ("0", "-3", "all")),
         *(("ablations --train x --dev x --out x --gather x", option) for option in ("--seeds=0", "--jobs=-1")),
-        *(("training.rivals --out x", f"--steps={steps}") for steps in ("0", "-5")),
+        *(("training.recurrence --out x", f"--steps={steps}") for steps in ("0", "-5")),
         *(("training.mixture --train x --without x --hold-out x --out x", f"--{name}=0") for name in COUNTS),
         *(("diff x y", f"--tolerance={share}") for share in ("-1", "nan", "small")),
     ],
@@ -174,7 +174,12 @@ def test_an_unknown_checkpoint_is_answered_with_the_known_ones(monkeypatch):
     "command",
     [
         *("model.train", "model.evaluate", "model.translate", "model.ablations"),
-        *("model.training.curves", "model.training.rivals", "model.training.reversal_task", "model.training.mixture"),
+        *(
+            "model.training.curves",
+            "model.training.recurrence",
+            "model.training.reversal_task",
+            "model.training.mixture",
+        ),
     ],
 )
 def test_a_command_that_the_documents_name_does_something(command, capsys, monkeypatch):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from model import tracer
-from model.analysis.head_tables import Look, overview
+from model.analysis.heads.head_tables import TableOptions, overview
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import load_checkpoint
 from model.interventions import HeadGate
@@ -100,7 +100,7 @@ def test_all_heads_of_a_run_that_keeps_one_layer_run_each_layer_once(
     ran = []
     run_layer = language_model.model.rerun_layer
     monkeypatch.setattr(language_model.model, "rerun_layer", lambda *layer: ran.append(layer) or run_layer(*layer))
-    overview(found, "decoder_self", Look(values=values))
+    overview(found, "decoder_self", TableOptions(values=values))
     assert len(ran) == len(found.kind("decoder_self").layers)
 
 

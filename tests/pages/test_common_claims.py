@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("streamlit")
 
-from model.analysis.common_claims import Removal, row_evenness
-from model.analysis.many_sentences import Head, ManySentences
+from model.analysis.heads.common_claims import Removal, row_evenness
+from model.analysis.heads.many_sentences import Head, ManySentences
 from model.background.paper_results import TABLE_2, TRAINING_HOURS, operations_of
 from model.background.sizes import count_parameters, self_attention_layer
 from model.background.table_1 import lstm_work

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from model.analysis.flash import flash_attention
-from model.analysis.linear_attention import linear_attention, sweep_features
+from model.analysis.mechanisms.flash import flash_attention
+from model.analysis.mechanisms.linear_attention import linear_attention, sweep_features
 from model.background import attention_costs as costs
 from model.background.stopwatch import fit_power, measure
 from pages.views import timing

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.analysis.attributions import measure_tokens
-from model.analysis.gradients import stream_gradients
-from model.analysis.linear_attention import linear_attention, sweep_features
-from model.analysis.residual_stream import measure_stream
-from model.analysis.sparse_patterns import measure_kept
+from model.analysis.mechanisms.linear_attention import linear_attention, sweep_features
+from model.analysis.mechanisms.sparse_patterns import measure_kept
+from model.analysis.runs.attributions import measure_tokens
+from model.analysis.runs.gradients import stream_gradients
+from model.analysis.stream.residual_stream import measure_stream
 from model.background.attention_costs import attention_costs, layer_sizes
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
 from model.generation.beam_tree import search_again

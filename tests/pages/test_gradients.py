@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.analysis.attributions import MEASURES, judge, measure_tokens
-from model.analysis.gradients import distance_gradients, stream_gradients
-from model.analysis.softmax import softmax_at, softmax_jacobian
-from model.background import rivals
+from model.analysis.heads.softmax import softmax_at, softmax_jacobian
+from model.analysis.runs.attributions import MEASURES, judge, measure_tokens
+from model.analysis.runs.gradients import distance_gradients, stream_gradients
+from model.background import recurrence
 from model.checkpoints.store import load_checkpoint
 from model.interventions import ResidualOff, Unscaled
 from tests.pages.figures import figure, numbers, words
@@ -82,8 +82,10 @@ def test_the_gradient_over_distance_stands_beside_the_small_models(opened, weigh
     (line,) = figure(app, "gradients-distance")["data"]
     assert numbers(line["x"]).tolist() == found.distance.tolist()
     assert numbers(line["y"]) == pytest.approx(found.norm, rel=1e-3)
-    _, values = rivals.by_seed(
-        rivals.read_results(), rivals.GRADIENT_AFTER if trained else rivals.GRADIENT_BEFORE, rivals.FIXED
+    _, values = recurrence.by_seed(
+        recurrence.read_results(),
+        recurrence.GRADIENT_AFTER if trained else recurrence.GRADIENT_BEFORE,
+        recurrence.FIXED,
     )
     drawn = figure(app, "gradients-rivals")["data"][0]
     assert numbers(drawn["y"]) == pytest.approx(values.mean(axis=0))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.analysis.head_summary import summarise
-from model.analysis.head_tables import Look, head_tables, norm_weighted, rollout
-from model.analysis.head_weights import weight_arrays
-from model.analysis.many_sentences import SCORES, score_arrays
+from model.analysis.heads.head_summary import summarise
+from model.analysis.heads.head_tables import TableOptions, head_tables, norm_weighted, rollout
+from model.analysis.heads.head_weights import weight_arrays
+from model.analysis.heads.many_sentences import SCORES, score_arrays
 from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 from model.run import Run
 from pages.views.heads_and_layers import all_heads, heads, many
@@ -61,13 +61,13 @@ def test_norms_words_and_hiding_are_the_models_tables(open_app: Callable, trace:
     app = open_app(PAGE, **SENTENCE, kind=KINDS[kind], layer="1", head="2", heads_values="Norm-weighted")
     attention = trace.attention(kind, 1)
     assert np.array_equal(drawn(app), seen(norm_weighted(attention)[2], attention.mask[2]), equal_nan=True)
-    largest = head_tables(trace, kind, Look("norms")).values.max()
+    largest = head_tables(trace, kind, TableOptions("norms")).values.max()
     assert figure(app, "heads_and_layers-map")["layout"]["coloraxis"]["cmax"] == pytest.approx(largest)
     app.toggle(key="heads_words").set_value(True).run()
     app.toggle(key="heads_hide").set_value(True).run()
     app.toggle(key="heads_again").set_value(True).run()
     assert not app.exception
-    tables = head_tables(trace, kind, Look("norms", words=True, hide=True, renormalise=True))
+    tables = head_tables(trace, kind, TableOptions("norms", words=True, hide=True, renormalise=True))
     assert np.array_equal(drawn(app), seen(tables.values[1, 2], tables.mask[1, 2]), equal_nan=True)
 
 
@@ -87,7 +87,7 @@ def test_15_hiding_a_token_states_its_mass_and_whether_rows_sum_to_one(
     open_app: Callable, trace: "Trace", kind: str
 ) -> None:
     app = open_app(PAGE, **SENTENCE, kind=KINDS[kind], heads_hide="true")
-    removed = head_tables(trace, kind, Look(hide=True)).removed
+    removed = head_tables(trace, kind, TableOptions(hide=True)).removed
     assert f"{removed[0, 0].mean():.2%} of a row on average" in words(app)
     assert f"at most {removed[0, 0].max():.2%}, in row" in words(app)
     assert "were not renormalised" in words(app)
@@ -126,7 +126,7 @@ def test_the_table_is_of_all_heads_and_the_rules_are_written_out(open_app: Calla
 def test_the_table_has_a_row_a_head_and_only_numbers_that_there_are(trace: "Trace", kind: str) -> None:
     run = Run.of(None, trace, kind, 1, 2)
     summaries = [head for layer in (0, 1) for head in summarise(trace.attention(kind, layer))]
-    removed = head_tables(trace, kind, Look(hide=True)).removed.reshape(len(summaries), -1)
+    removed = head_tables(trace, kind, TableOptions(hide=True)).removed.reshape(len(summaries), -1)
     picture = all_heads(run, hide=True).shows["table"]
     table, places = picture.frame, [(head.layer, head.head) for head in summaries]
     assert list(zip(table["layer"], table["head"], strict=True)) == places

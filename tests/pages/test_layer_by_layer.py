@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.analysis.logit_lens import logit_lens
-from model.analysis.residual_stream import cosines, layer_norm, measure_stream, neurons, residual_stream
+from model.analysis.stream.logit_lens import logit_lens
+from model.analysis.stream.residual_stream import cosines, layer_norm, measure_stream, neurons, residual_stream
 from model.network.dropout import Dropout
 from model.network.residual import Residual
 from model.run import Run

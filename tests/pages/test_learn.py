@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from model.ablations import ROWS
-from model.analysis.common_claims import mean_evenness
-from model.analysis.position_table import wavelengths
-from model.analysis.residual_stream import StreamMeasures, measure_stream
-from model.analysis.since_2017 import compare_norms
-from model.analysis.softmax import softmax_at
+from model.analysis.heads.common_claims import mean_evenness
+from model.analysis.heads.softmax import softmax_at
+from model.analysis.mechanisms.modern_parts import compare_norms
+from model.analysis.positions.position_table import wavelengths
+from model.analysis.stream.residual_stream import StreamMeasures, measure_stream
 from model.background.studies import WARMUP
 from model.checkpoints.card import read_card
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps

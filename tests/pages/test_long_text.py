@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.analysis.long_run import (
+from model.analysis.long.long_run import (
     LongRun,
     allowed,
     bits_by_position,
@@ -18,7 +18,7 @@ from model.analysis.long_run import (
     weight_on_first,
     weights,
 )
-from model.analysis.streaming import strategies, stream
+from model.analysis.long.streaming import strategies, stream
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, load_checkpoint, save_checkpoint
 from model.checkpoints.tokenizer import train_tokenizer
 from model.run import Place, Request, Run

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.analysis.padded_batch import run_padded
-from model.analysis.softmax import future_mass
+from model.analysis.heads.softmax import future_mass
+from model.analysis.runs.padded_batch import run_padded
 from model.checkpoints.huggingface import open_model
 from model.interventions import LiftCausalMask, MaskEdit
 from model.run import Run

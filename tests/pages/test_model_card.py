@@ -16,8 +16,8 @@ from model.checkpoints.translator import Translator
 from model.evaluate import record_scores
 from model.network.config import TransformerConfig
 from tests.pages.figures import figure, numbers
-from viz.charts.model_card import ATTENTION
 from viz.forms import Document
+from viz.special.model_card import ATTENTION
 
 pytestmark = pytest.mark.usefixtures("fresh_caches")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.analysis.common_claims import untrained_evenness
+from model.analysis.heads.common_claims import untrained_evenness
 from model.checkpoints.chat import write_turns
 from model.checkpoints.huggingface import opening
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.analysis.rope import rope_by_offset, rope_scores
-from model.analysis.word_order import SIDES, reorder, run_both_orders, shuffle_words, translate_both_orders
+from model.analysis.positions.rope import rope_by_offset, rope_scores
+from model.analysis.positions.word_order import SIDES, reorder, run_both_orders, shuffle_words, translate_both_orders
 from model.network.masks import alibi_bias
 from tests.model.checkpoints.test_shipped import FOLDER
 from tests.pages.figures import figure, numbers, words

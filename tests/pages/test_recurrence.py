@@ -5,16 +5,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from model.background.rivals import (
+from model.background.recurrence import (
     ADDITIVE,
     EXACT_MATCH,
     FIXED,
     TRANSFORMER,
     by_seed,
     read_results,
-    run_rival,
+    run_letters_model,
 )
-from pages.views.names import RIVALS
+from pages.views.names import LETTER_MODELS
 from pages.views.why_attention import DEFAULT, LONGEST, clean_letters
 from tests.pages.figures import figure, numbers, words
 
@@ -42,7 +42,7 @@ def test_only_letters_reach_the_models(typed: str, letters: str) -> None:
 def test_maps_gradients_and_strips_are_the_runs_own_numbers(open_app: Callable) -> None:
     app = open_app(PAGE, **TAB, letters="planet", rivals_step="9")
     assert not app.exception
-    runs = {name: run_rival(name, "planet") for name in RIVALS}
+    runs = {name: run_letters_model(name, "planet") for name in LETTER_MODELS}
     weights = numbers(figure(app, "why_attention-additive")["data"][0]["z"]).astype(float)
     assert weights == pytest.approx(runs[ADDITIVE].patterns[0, 0], abs=1e-5)
     for line, run in zip(figure(app, "why_attention-gradient")["data"], runs.values(), strict=True):
@@ -78,8 +78,10 @@ def test_a_length_that_no_model_has_seen_is_said(open_app: Callable) -> None:
 def test_the_comparison_is_the_shipped_table(open_app: Callable) -> None:
     app = open_app(PAGE, why="Three models compared")
     assert not app.exception
-    lines = {t["name"]: t for t in figure(app, "why_attention-exact")["data"] if t.get("name") in RIVALS.values()}
+    lines = {
+        t["name"]: t for t in figure(app, "why_attention-exact")["data"] if t.get("name") in LETTER_MODELS.values()
+    }
     for name in (FIXED, ADDITIVE, TRANSFORMER):
         at, values = by_seed(read_results(), EXACT_MATCH, name)
-        assert numbers(lines[RIVALS[name]]["x"]).astype(float) == pytest.approx(at)
-        assert numbers(lines[RIVALS[name]]["y"]).astype(float) == pytest.approx(values.mean(axis=0))
+        assert numbers(lines[LETTER_MODELS[name]]["x"]).astype(float) == pytest.approx(at)
+        assert numbers(lines[LETTER_MODELS[name]]["y"]).astype(float) == pytest.approx(values.mean(axis=0))

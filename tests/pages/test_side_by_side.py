@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.analysis.two_heads import join, piece_table, word_table
+from model.analysis.heads.two_heads import join, piece_table, word_table
 from tests.pages.figures import figure, numbers, words
 from tests.pages.test_pages import holds
 from tests.pages.widgets.test_export import assert_equal_to_file, programs_of

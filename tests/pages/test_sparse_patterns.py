@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.analysis.sparse_patterns import SizeSweep, measure_kept, pattern_sizes
+from model.analysis.mechanisms.sparse_patterns import SizeSweep, measure_kept, pattern_sizes
 from model.interventions import PatternMask
 from tests.pages.figures import figure, numbers, words
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from model.analysis.distributions import total_variation
-from model.analysis.residual_stream import STACKS, measure_stream
-from model.analysis.softmax import softmax_at, uniform_weights
+from model.analysis.heads.softmax import softmax_at, uniform_weights
+from model.analysis.stream.residual_stream import STACKS, measure_stream
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator

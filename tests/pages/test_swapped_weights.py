@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.analysis.swapped_weights import rank_correlation, swap_every_head, zero_values
+from model.analysis.runs.swapped_weights import rank_correlation, swap_every_head, zero_values
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from model.analysis.distributions import entropy
-from model.analysis.softmax import (
+from model.analysis.heads.softmax import (
     entropy_by_temperature,
     mean_entropy,
     one_hot_weights,

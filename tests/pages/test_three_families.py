@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
-from model.analysis.three_families import causal_encoder, family_masks, join_attention
+from model.analysis.heads.three_families import causal_encoder, family_masks, join_attention
 from model.run import Run
 from pages.views.three_families import joined, masks
 from tests.pages.figures import figure, numbers

@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from model.analysis.vocabulary import cosines, embedding_rows, lengths, neighbours
+from model.analysis.stream.vocabulary import cosines, embedding_rows, lengths, neighbours
 from model.checkpoints.translator import Translator
 from model.run import Run
 from pages import page_of

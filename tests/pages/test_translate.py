@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
-from model.analysis.aligned_head import best_aligned_head
+from model.analysis.heads.aligned_head import best_aligned_head
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.analysis.head_importance import Question, head_scores, prune, pruning_curve
+from model.analysis.heads.head_importance import ScoredText, head_scores, prune, pruning_curve
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.store import load_checkpoint
 from model.interventions import HeadGate
@@ -71,7 +71,7 @@ def test_one_token_and_its_lead_over_another_word_are_scored(open_app: Callable,
     for against in (None, other):
         app.selectbox(key="which-against-2").set_value(against).run()
         scored(app)
-        *_, (_, right) = head_scores(translator, [trace], "cross", questions=[Question(2, against)])
+        *_, (_, right) = head_scores(translator, [trace], "cross", questions=[ScoredText(2, against)])
         (drawn,) = maps(app)
         assert drawn == pytest.approx(right.change, abs=1e-5)
         assert "at position 2" in words(app)
@@ -133,7 +133,7 @@ def test_one_token_is_followed_through_the_persons_own_sentences(open_app: Calla
     runs = [translator.trace(sentence) for sentence in sentences]
     having = [run for run in runs if token in run.next_ids]
     assert 0 < len(having) < len(runs), "some translations have the token, and some do not"
-    questions = [Question(run.next_ids.index(token)) for run in having]
+    questions = [ScoredText(run.next_ids.index(token)) for run in having]
     *_, (_, right) = head_scores(translator, having, "cross", questions=questions)
     (drawn,) = maps(app)
     assert drawn == pytest.approx(right.change, abs=1e-5)

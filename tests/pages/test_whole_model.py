@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.analysis.whole_model import model_boxes
+from model.analysis.stream.whole_model import model_boxes
 from model.interventions import ResidualOff, SublayerOff
 from model.interventions.link import decode, encode
 from pages.frame import render

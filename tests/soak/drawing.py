@@ -4,16 +4,16 @@ import re
 
 import numpy as np
 
-from model.analysis.vocabulary import spell
+from model.analysis.stream.vocabulary import spell
 from model.checkpoints.tokenizer import Tokenizer
 from model.run import Run
 from model.trace import Trace
 from pages.views import layer_by_layer, masks, names, temperature
 from viz import heatmap, html
 from viz.canvas import lines, mosaic
-from viz.charts import heads_and_layers, logit_lens, translate
 from viz.forms import Form
 from viz.heatmap import row_names
+from viz.special import heads_and_layers, logit_lens, translate
 from viz.steps import head, steps
 from viz.tokens import labels, numbered
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from model.analysis.aligned_head import best_aligned_head
+from model.analysis.heads.aligned_head import best_aligned_head
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature

@@ -16,7 +16,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Look:
+class LongWindow:
     """A rectangle of the (query, key) plane."""
 
     values: Array
@@ -29,7 +29,7 @@ class Look:
 
 
 def long_map(
-    looks: Sequence[Look],
+    looks: Sequence[LongWindow],
     tokens: Sequence[str],
     *,
     row: int | None = None,

@@ -54,7 +54,7 @@ TITLES = {
 
 
 @dataclass(frozen=True)
-class Row:
+class StackRow:
     """A stack's text."""
 
     name: str
@@ -87,7 +87,7 @@ class Switched:
 
 def whole_model(
     boxes: Sequence[Any],
-    rows: Sequence[Row],
+    rows: Sequence[StackRow],
     chosen: tuple[str, Mapping[str, int]],
     *,
     pages: Mapping[str, tuple[str, Mapping[str, Any]]],
@@ -249,7 +249,7 @@ def _codes(weights: Array) -> Array:
     return np.nan_to_num(np.round(weights * (LARGEST_CODE - 1)) + 1, nan=0.0).astype(np.uint8)
 
 
-def _row(row: Row) -> dict:
+def _row(row: StackRow) -> dict:
     return {
         "name": row.name,
         "title": row.title,

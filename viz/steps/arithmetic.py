@@ -16,7 +16,7 @@ from viz.latex import (
     sum_of_products,
 )
 from viz.steps.head import Choice, Head
-from viz.steps.strips import Arithmetic, Row, Strip
+from viz.steps.strips import Arithmetic, Strip, StripRow
 from viz.theme import KEY, QUERY, VALUE, WEIGHTS
 
 COLOURS = {"Q": QUERY, "K": KEY, "V": VALUE}
@@ -69,9 +69,9 @@ def _projection(head: Head, choice: Choice) -> Arithmetic:
         f"{head.d_model} products: row {position} of {source} ({axis.labels[position]}) times column {c} of W_{name}",
         _count(head.d_model),
         (
-            Row(f"{source}, row {position}", x),
-            Row(f"W_{name}, column {c}", w, colour),
-            Row("product", products, bars=True),
+            StripRow(f"{source}, row {position}", x),
+            StripRow(f"W_{name}, column {c}", w, colour),
+            StripRow("product", products, bars=True),
         ),
         f"sum {number(products.sum())}{plus} = {number(value)}{then}",
     )
@@ -91,9 +91,9 @@ def _score(head: Head, choice: Choice) -> Arithmetic:
         f"{head.d_k} products: query {i} ({head.queries.labels[i]}) times key {j} ({head.keys.labels[j]})",
         _count(head.d_k),
         (
-            Row(f"q, row {i}", q, QUERY, limit=limit),
-            Row(f"k, row {j}", k, KEY, limit=limit),
-            Row("product", products, bars=True),
+            StripRow(f"q, row {i}", q, QUERY, limit=limit),
+            StripRow(f"k, row {j}", k, KEY, limit=limit),
+            StripRow("product", products, bars=True),
         ),
         f"sum = score = {number(head.scores[i, j], 5)}",
     )
@@ -110,7 +110,10 @@ def _scaling(head: Head, choice: Choice) -> Arithmetic:
         rf"\frac{{{score}}}{{{divisor}}} = {latex_number(head.scaled[i, j])}"
     )
     limit = abs(head.scores[i]).max()
-    rows = (Row("score", head.scores[i], limit=limit), Row(f"÷ {head.divisor:.3f}", head.scaled[i], limit=limit))
+    rows = (
+        StripRow("score", head.scores[i], limit=limit),
+        StripRow(f"÷ {head.divisor:.3f}", head.scaled[i], limit=limit),
+    )
     return Arithmetic(latex, (_key_strip(head, choice, rows, f"scaled = {number(head.scaled[i, j], 5)}"),))
 
 
@@ -123,8 +126,8 @@ def _masking(head: Head, choice: Choice) -> Arithmetic:
         rf"{latex_number(head.pre_softmax[i, j])} \;\longrightarrow\; {latex_number(masked[j])}"
     )
     limit = max(abs(head.pre_softmax[i]).max(), abs(head.scaled[i]).max())
-    then = (Row(head.before_mask, head.pre_softmax[i], limit=limit),) if head.before_mask else ()
-    rows = (Row("scaled", head.scaled[i], limit=limit), *then, Row("masked", masked, limit=limit))
+    then = (StripRow(head.before_mask, head.pre_softmax[i], limit=limit),) if head.before_mask else ()
+    rows = (StripRow("scaled", head.scaled[i], limit=limit), *then, StripRow("masked", masked, limit=limit))
     seen = int(head.mask[i].sum())
     result = f"{seen} of {head.keys.size} keys are not masked for query {i}"
     return Arithmetic(latex, (_key_strip(head, choice, rows, result),))
@@ -153,11 +156,11 @@ def _softmax(head: Head, choice: Choice) -> Arithmetic:
     largest = tempered.max()
     powers = np.exp(tempered - largest)
     rows = (
-        Row("masked", np.where(allowed, head.pre_softmax[i], -np.inf)),
-        Row(f"÷ τ = {tau:g}", tempered),
-        Row(f"− largest, {number(largest)}", tempered - largest),
-        Row("exp of that", powers, bars=True, scale=WEIGHTS, allowed=allowed),
-        Row("weight", head.pattern[i], scale=WEIGHTS, allowed=allowed),
+        StripRow("masked", np.where(allowed, head.pre_softmax[i], -np.inf)),
+        StripRow(f"÷ τ = {tau:g}", tempered),
+        StripRow(f"− largest, {number(largest)}", tempered - largest),
+        StripRow("exp of that", powers, bars=True, scale=WEIGHTS, allowed=allowed),
+        StripRow("weight", head.pattern[i], scale=WEIGHTS, allowed=allowed),
     )
     total = latex_number(powers.sum())
     exponent = (
@@ -186,18 +189,18 @@ def _weighted_sum(head: Head, choice: Choice) -> Arithmetic:
         f"value of key {j} ({head.keys.labels[j]}) times its weight {number(weights[j])}, and z of query {i}",
         _count(head.d_v),
         (
-            Row(f"v, row {j}", v[j], VALUE, limit=limit),
-            Row("weight × v", _double(v[j]) * weights[j], limit=limit),
-            Row(f"z, row {i}", head.z[i], limit=limit),
+            StripRow(f"v, row {j}", v[j], VALUE, limit=limit),
+            StripRow("weight × v", _double(v[j]) * weights[j], limit=limit),
+            StripRow(f"z, row {i}", head.z[i], limit=limit),
         ),
         f"in dimension {c}: {number(float(weights[j]) * float(v[j, c]))} of {number(head.z[i, c])}",
         c,
     )
     products = _double(weights) * v[:, c]
     sums = (
-        Row("weight", weights, scale=WEIGHTS),
-        Row(f"v, column {c}", v[:, c], VALUE, limit=limit),
-        Row("product", products, bars=True),
+        StripRow("weight", weights, scale=WEIGHTS),
+        StripRow(f"v, column {c}", v[:, c], VALUE, limit=limit),
+        StripRow("product", products, bars=True),
     )
     return Arithmetic(latex, (vectors, _key_strip(head, choice, sums, f"sum = z = {number(head.z[i, c], 5)}")))
 
@@ -215,23 +218,23 @@ def _output(head: Head, choice: Choice) -> Arithmetic:
         f"{head.d_v} products: z of head {h}, row {i} ({head.queries.labels[i]}), times column {o} of its rows of W_O",
         _count(head.d_v),
         (
-            Row(f"z, row {i}", z),
-            Row(f"W_O, column {o}", w),
-            Row("product", _double(z) * w, bars=True),
+            StripRow(f"z, row {i}", z),
+            StripRow(f"W_O, column {o}", w),
+            StripRow("product", _double(z) * w, bars=True),
         ),
         f"sum = contribution of head {h} = {number(parts[h], 5)}",
     )
     all_heads = Strip(
         f"contributions of all heads to output dimension {o}, and the bias",
         (*(f"head {n}" for n in range(head.n_heads)), "b_O"),
-        (Row("contribution", np.append(parts, head.b_o[o]), bars=True),),
+        (StripRow("contribution", np.append(parts, head.b_o[o]), bars=True),),
         f"sum = out = {number(head.out[i, o], 5)}",
         h,
     )
     return Arithmetic(latex, (own, all_heads))
 
 
-def _key_strip(head: Head, choice: Choice, rows: tuple[Row, ...], result: str) -> Strip:
+def _key_strip(head: Head, choice: Choice, rows: tuple[StripRow, ...], result: str) -> Strip:
     """A strip with a column for each key, for the chosen query."""
     i = choice.query
     columns = tuple(f"{position} {label}" for position, label in enumerate(head.keys.labels))

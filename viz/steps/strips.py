@@ -12,7 +12,7 @@ from viz.theme import SIGNED, WEIGHTS, colour_scales, symmetric_range
 
 
 @dataclass(frozen=True)
-class Row:
+class StripRow:
     """One row of a strip."""
 
     label: str
@@ -34,7 +34,7 @@ class Strip:
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[StripRow, ...]
     result: str
     """what the last row adds up to, in words"""
     chosen: int | None = None
@@ -58,7 +58,7 @@ def arithmetic_picture(arithmetic: Arithmetic, links: list[tuple[str, str]], ste
     return Drawing("arithmetic", data)
 
 
-def _plain(row: Row) -> dict:
+def _plain(row: StripRow) -> dict:
     """A row as JSON, which has no infinity."""
     masked = np.zeros(len(row.values), bool) if row.allowed is None else ~row.allowed
     limit = row.limit

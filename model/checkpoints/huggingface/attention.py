@@ -77,7 +77,7 @@ class AttentionCall:
 
 
 @dataclass(eq=False)
-class Site:
+class HookedAttention:
     """An attention module and the points of each layer that runs it: several where layers share weights (ALBERT)."""
 
     points: list[AttentionPoints]
@@ -89,7 +89,7 @@ class Site:
 class Pass:
     """One forward pass in this context."""
 
-    calls: dict[Site, int] = field(default_factory=dict)
+    calls: dict[HookedAttention, int] = field(default_factory=dict)
     """how often each attention has been called"""
     looked_up: dict[nn.Module, Tensor] = field(default_factory=dict)
     """what each table of token embeddings gave last"""
@@ -102,7 +102,7 @@ class Pass:
 PASS: ContextVar[Pass | None] = ContextVar("forward_pass", default=None)
 
 
-def layer_of(site: Site, done: bool = False) -> int:
+def layer_of(site: HookedAttention, done: bool = False) -> int:
     """Which of its points the next call of the site belongs to; `done`: the one that has just been called."""
     if len(site.points) == 1:
         return 0
@@ -122,7 +122,7 @@ def attend(
 ) -> tuple[Tensor, Tensor]:
     """What transformers calls in place of its eager attention, which still computes where nobody watches."""
     call = AttentionCall(module, query, key, value, attention_mask, scaling, options)
-    site: Site | None = getattr(module, "attention_site", None)
+    site: HookedAttention | None = getattr(module, "attention_site", None)
     points = site and site.points[layer_of(site)]
     run = PASS.get()
     if points and run:

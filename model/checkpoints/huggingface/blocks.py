@@ -29,7 +29,7 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class Arrangement:
+class BlockLayout:
     """The sub-layers of one layer and the norms around them."""
 
     placement: str
@@ -101,7 +101,7 @@ def block_of(model: nn.Module, attention: nn.Module) -> nn.Module | None:
 
 def find_arrangement(
     block: ModuleCall, inner: Sequence[Event], outputs: Sequence[nn.Module | None], own: set[nn.Module]
-) -> Arrangement | None:
+) -> BlockLayout | None:
     """How a layer's output follows from its input; None where no arrangement gives it.
 
     Args:
@@ -124,7 +124,7 @@ def find_arrangement(
             activated = next((each.y for each in calls if gate and each.module is gate.gate), None)
             if activated is None and isinstance(down.module, LINEAR):
                 activated = down.x
-            return Arrangement(*found, down.module, gate, *_activation(calls, activated))
+            return BlockLayout(*found, down.module, gate, *_activation(calls, activated))
     return None
 
 

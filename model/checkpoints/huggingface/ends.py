@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.checkpoints.huggingface.attention import PASS, Site, layer_of
+from model.checkpoints.huggingface.attention import PASS, HookedAttention, layer_of
 from model.checkpoints.huggingface.blocks import read_foreign_norm
 from model.checkpoints.huggingface.heads import LINEAR
 from model.checkpoints.huggingface.probe import ModuleCall, batched, close, plain_factor, same
@@ -72,7 +72,7 @@ class FoundEmbedding(nn.Module):
         lengths = self.positions.norm(dim=-1)
         return not torch.allclose(lengths[1:], lengths[1], rtol=1e-3)
 
-    def attach(self, first: nn.Module, site: Site) -> None:
+    def attach(self, first: nn.Module, site: HookedAttention) -> None:
         """Read what enters the layer `first`, whose self-attention is `site`."""
         if self.lookup is not None:
             self.lookup.register_forward_hook(_remember)
@@ -84,7 +84,7 @@ class FoundEmbedding(nn.Module):
 
 
 @dataclass
-class Head:
+class OutputHead:
     """From what the last layer hands on to the logits."""
 
     final_norm: nn.Module | None = None
@@ -109,7 +109,7 @@ class Head:
         x = x if self.softcap is None else (x / self.softcap).tanh() * self.softcap
         return x if self.bias is None else x + self.bias
 
-    def in_double(self) -> "Head":
+    def in_double(self) -> "OutputHead":
         """A copy in double precision."""
         return replace(self, modules=[copy.deepcopy(module).double() for module in self.modules])
 
@@ -247,9 +247,11 @@ def _index(calls: Sequence[ModuleCall], call: ModuleCall) -> int:
     return next(i for i, each in enumerate(calls) if each is call)
 
 
-def find_head(model: nn.Module, last: ModuleCall | None, calls: Sequence[ModuleCall], logits: Tensor | None) -> Head:
+def find_head(
+    model: nn.Module, last: ModuleCall | None, calls: Sequence[ModuleCall], logits: Tensor | None
+) -> OutputHead:
     """What follows the last layer's output."""
-    head = Head()
+    head = OutputHead()
     if last is None:
         head.unknown = True
         return head
@@ -303,7 +305,7 @@ def _remember(module: nn.Module, _args: Any, out: Tensor) -> None:
 
 
 def _enter(
-    found: FoundEmbedding, site: Site, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]
+    found: FoundEmbedding, site: HookedAttention, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]
 ) -> tuple[tuple, Mapping[str, Any]] | None:
     """When the first layer begins, its stack's tokens were looked up last."""
     run = PASS.get()

@@ -18,7 +18,7 @@ the negative angle, as nanochat does"""
 
 
 @dataclass(frozen=True)
-class Heads:
+class HeadColumns:
     """Which parts of a module's output are the heads' vectors."""
 
     module: nn.Module
@@ -38,12 +38,12 @@ class Heads:
 
 
 @dataclass(frozen=True)
-class Found:
+class AttentionParts:
     """The parts of one attention; None or missing where nothing repeats the numbers."""
 
-    projections: dict[str, Heads]
+    projections: dict[str, HeadColumns]
     """q, k, v: the linear maps"""
-    norms: dict[str, tuple[Heads, ModuleCall]]
+    norms: dict[str, tuple[HeadColumns, ModuleCall]]
     """q, k: a norm after the projection, and its call"""
     rotated: tuple[str, ...]
     """which of q and k were rotated"""
@@ -60,7 +60,7 @@ class Found:
 class Source:
     """The call whose output is a head's vectors, but for a factor, and a rotation by a layout."""
 
-    heads: Heads
+    heads: HeadColumns
     call: ModuleCall
     layout: str | None = None
     """None: they were not rotated"""
@@ -68,13 +68,15 @@ class Source:
     """whether the factor differs from position to position"""
 
 
-def find_parts(call: AttentionCall, earlier: Sequence[Event], later: Sequence[Event], seen: Sequence[Event]) -> Found:
+def find_parts(
+    call: AttentionCall, earlier: Sequence[Event], later: Sequence[Event], seen: Sequence[Event]
+) -> AttentionParts:
     """The parts of an attention, among the calls before it, those after it, and all of the probe."""
     outputs = [each for each in reversed(earlier) if isinstance(each, ModuleCall) and each.out.dim() in (3, 4)]
     linear = [each for each in outputs if isinstance(each.module, LINEAR)]
     angles = _angles(call, seen)
-    projections: dict[str, Heads] = {}
-    norms: dict[str, tuple[Heads, ModuleCall]] = {}
+    projections: dict[str, HeadColumns] = {}
+    norms: dict[str, tuple[HeadColumns, ModuleCall]] = {}
     layouts, norm_last, varies = {}, False, False
     for name, x in (("q", call.query), ("k", call.key)):
         found = _find_source(outputs, linear, x, angles)
@@ -101,7 +103,9 @@ def find_parts(call: AttentionCall, earlier: Sequence[Event], later: Sequence[Ev
         ),
         None,
     )
-    return Found(projections, norms, tuple(layouts), next(iter(layouts.values()), "half"), w_o, norm_last, varies)
+    return AttentionParts(
+        projections, norms, tuple(layouts), next(iter(layouts.values()), "half"), w_o, norm_last, varies
+    )
 
 
 def _find_source(
@@ -124,7 +128,7 @@ def _find_source(
     return next((found for each in outputs if (found := _multiplied(each, x, angles))), None)
 
 
-def _as_heads(heads: Heads, raw: Tensor) -> Tensor | None:
+def _as_heads(heads: HeadColumns, raw: Tensor) -> Tensor | None:
     """What a norm of heads read, (1, heads, position, width); None: it is not shaped as what the norm gave."""
     try:
         return replace(heads, factor=1.0).cut(raw)
@@ -137,7 +141,7 @@ def matrix(module: nn.Module) -> tuple[Tensor, Tensor | None]:
     return module.weight if isinstance(module, Conv1D) else module.weight.T, module.bias
 
 
-def head_matrices(heads: Heads, copies: int) -> tuple[Array, Array]:
+def head_matrices(heads: HeadColumns, copies: int) -> tuple[Array, Array]:
     """W, (heads, d_model, d_k), and b, (heads, d_k), of a projection; each of its heads `copies` times.
 
     Read-only, and the model's own memory where nothing is repeated or multiplied.
@@ -190,7 +194,7 @@ def _multiplied(call: ModuleCall, x: Tensor, angles: tuple[Tensor, Tensor] | Non
                 factor = float(multiples.mean())
                 varies = not torch.allclose(multiples / factor, torch.ones_like(multiples))
                 factor = 1.0 if varies else plain_factor(factor, width)
-                heads = Heads(call.module, tuple(blocks.tolist()), width, heads_first, factor)
+                heads = HeadColumns(call.module, tuple(blocks.tolist()), width, heads_first, factor)
                 return Source(heads, call, layout, varies)
     return None
 
@@ -208,7 +212,7 @@ def _parts(out: Tensor, n: int, width: int, heads_first: bool) -> Tensor | None:
     return out.reshape(n, -1, width).transpose(0, 1)
 
 
-def _heads(call: ModuleCall, x: Tensor, alike: Callable[[Tensor, Tensor], bool]) -> Heads | None:
+def _heads(call: ModuleCall, x: Tensor, alike: Callable[[Tensor, Tensor], bool]) -> HeadColumns | None:
     """Whether the heads of x, (1, heads, position, width), are parts of a module's output, by the measure `alike`."""
     n, width = x.shape[2:]
     for heads_first in (False, True):
@@ -216,7 +220,7 @@ def _heads(call: ModuleCall, x: Tensor, alike: Callable[[Tensor, Tensor], bool])
             continue
         blocks = [next((i for i, part in enumerate(parts) if alike(part, head)), None) for head in x[0]]
         if None not in blocks:
-            return Heads(call.module, tuple(blocks), width, heads_first)
+            return HeadColumns(call.module, tuple(blocks), width, heads_first)
     return None
 
 

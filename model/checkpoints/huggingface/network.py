@@ -19,17 +19,17 @@ from model.checkpoints.huggingface.attention import (
     PASS,
     AttentionCall,
     AttentionPoints,
+    HookedAttention,
     Pass,
-    Site,
     compute,
     compute_here,
     layer_of,
     score_bias,
     visible,
 )
-from model.checkpoints.huggingface.blocks import Arrangement, block_of, find_arrangement, read_foreign_norm
-from model.checkpoints.huggingface.ends import FoundEmbedding, Head, find_embedding, find_head, find_norm_after
-from model.checkpoints.huggingface.heads import Found, find_parts, head_matrices, matrix
+from model.checkpoints.huggingface.blocks import BlockLayout, block_of, find_arrangement, read_foreign_norm
+from model.checkpoints.huggingface.ends import FoundEmbedding, OutputHead, find_embedding, find_head, find_norm_after
+from model.checkpoints.huggingface.heads import AttentionParts, find_parts, head_matrices, matrix
 from model.checkpoints.huggingface.probe import SOURCE_TOKENS, Event, ModuleCall, batched, call_model, close, probe
 from model.checkpoints.huggingface.steps import ForeignSteps
 from model.checkpoints.huggingface.vocabulary import number_segments
@@ -71,9 +71,9 @@ class Block:
 
     module: nn.Module
     stack: str
-    sites: list[Site]
+    sites: list[HookedAttention]
     """its attentions, in the order in which they run"""
-    arrangement: Arrangement | None = None
+    arrangement: BlockLayout | None = None
     norms: list[tuple[Norm | None, Norm | None]] = field(default_factory=list)
     """of each sub-layer: the norm before it or after its sum, and that of its own result (sandwich)"""
     layers: list[nn.Module] = field(default_factory=list)
@@ -128,7 +128,7 @@ class HookedModel(Network):
             getattr(self, name).final_norm = norm.module if norm else nn.Identity()
         self.writes = logits is not None and logits.dim() == 3
         """whether it gives each token of the vocabulary a probability"""
-        self.head: Head = find_head(model, last, modules, logits)
+        self.head: OutputHead = find_head(model, last, modules, logits)
         if self.head.unknown:
             self.notes.append("logits: how they follow from the last layer was not found; there is no logit lens.")
         self.output = model.get_output_embeddings() or model.get_input_embeddings()
@@ -332,7 +332,7 @@ class HookedModel(Network):
                 counts[block.stack, number] = named | {"norms": norms}
         return counts
 
-    def parts_of(self, points: AttentionPoints) -> Found:
+    def parts_of(self, points: AttentionPoints) -> AttentionParts:
         """Where an attention's queries, keys and values come from."""
         return next(found for site, found in self.found.items() if points in site.points)
 
@@ -393,7 +393,7 @@ class HookedModel(Network):
         causal = all(_is_causal(call) for call in calls)
         self._points: dict[tuple[str, int], AttentionPoints] = {}
         self._biased = False
-        self.sites: dict[nn.Module, Site] = {}
+        self.sites: dict[nn.Module, HookedAttention] = {}
         for call in calls:
             if not both:
                 kind = "decoder_self" if causal else "encoder_self"
@@ -406,7 +406,7 @@ class HookedModel(Network):
             out, weights = compute(points, call)
             self._biased |= score_bias(call, visible(call.mask, weights)) is not None
             points.error = max(float((out - call.out).abs().max()), float((weights - call.weights).abs().max()))
-            site = self.sites.setdefault(call.module, Site([]))
+            site = self.sites.setdefault(call.module, HookedAttention([]))
             site.points.append(points)
             site.exact &= points.error <= EXACT
         for stack in ("encoder", "decoder"):
@@ -418,9 +418,11 @@ class HookedModel(Network):
             path, name = _path(place).rsplit(".", 1)
             setattr(self.get_submodule(path), name, points)
 
-    def _find_attentions(self, calls: Sequence[AttentionCall], seen: Sequence[Event]) -> dict[Site, Found]:
+    def _find_attentions(
+        self, calls: Sequence[AttentionCall], seen: Sequence[Event]
+    ) -> dict[HookedAttention, AttentionParts]:
         at = [-1, *(i for i, each in enumerate(seen) if isinstance(each, AttentionCall)), len(seen)]
-        found: dict[Site, Found] = {}
+        found: dict[HookedAttention, AttentionParts] = {}
         for i, call in enumerate(calls):
             site = self.sites[call.module]
             if site not in found:
@@ -603,7 +605,7 @@ class _DrawingFrom(TorchFunctionMode):
 class _Place:
     """Calls a hook point of the layer that is running."""
 
-    site: Site
+    site: HookedAttention
     layers: list[nn.Module]
     module: str
     point: str
@@ -616,7 +618,7 @@ class _Place:
         return getattr(holder, self.point)(batched(x if self.part is None else self.part(x)))
 
 
-def _attach_site(module: nn.Module, site: Site, found: Found) -> None:
+def _attach_site(module: nn.Module, site: HookedAttention, found: AttentionParts) -> None:
     module.attention_site = site
     _after(found.w_o or module, partial(_call_point, site, "out"), edits=found.w_o is not None)
     for name, heads in found.projections.items():
@@ -635,7 +637,7 @@ def _attach_site(module: nn.Module, site: Site, found: Found) -> None:
         module.register_forward_pre_hook(partial(_read_angles, site), with_kwargs=True)
 
 
-def _attach_before(arrangement: Arrangement, i: int, point: _Place) -> None:
+def _attach_before(arrangement: BlockLayout, i: int, point: _Place) -> None:
     """The stream that reaches a layer's second or third sub-layer: what a norm made, or what a norm reads."""
     if arrangement.placement == "post":
         _after(arrangement.norms[i - 1].module, point, edits=False)
@@ -665,7 +667,7 @@ def _is_causal(call: AttentionCall) -> bool:
     return bool(hidden[..., later].all())
 
 
-def _missing(place: tuple[str, int], site: Site, found: Found) -> list[str]:
+def _missing(place: tuple[str, int], site: HookedAttention, found: AttentionParts) -> list[str]:
     where = f"{_path(place)}: "
     notes = []
     if not site.exact:
@@ -678,7 +680,7 @@ def _missing(place: tuple[str, int], site: Site, found: Found) -> list[str]:
     return notes
 
 
-def _activation(arrangement: Arrangement | None) -> str:
+def _activation(arrangement: BlockLayout | None) -> str:
     """As a TransformerConfig names it, where it has a name for it."""
     if arrangement is None:
         return "other"
@@ -718,14 +720,14 @@ def _call(point: HookPoint, x: Tensor) -> Tensor:
     return point(x)
 
 
-def _call_point(site: Site, name: str, x: Tensor | Callable, *rest: Tensor) -> Tensor:
+def _call_point(site: HookedAttention, name: str, x: Tensor | Callable, *rest: Tensor) -> Tensor:
     """The site's point of the layer that is running; a projection is read before the attention, W_O after it."""
     x, cut = (rest[0], x) if rest else (x, None)
     points = site.points[layer_of(site, done=name == "out")]
     return getattr(points, name)(batched(x) if cut is None else cut(x))
 
 
-def _read_input(site: Site, name: str, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]) -> None:
+def _read_input(site: HookedAttention, name: str, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]) -> None:
     getattr(site.points[layer_of(site)], name)(batched(args[0] if args else next(iter(keywords.values()))))
 
 
@@ -741,7 +743,7 @@ def _read_first(place: _Place, _module: nn.Module, args: tuple) -> None:
     place(args[0])
 
 
-def _read_angles(site: Site, _module: nn.Module, _args: tuple, keywords: Mapping[str, Any]) -> None:
+def _read_angles(site: HookedAttention, _module: nn.Module, _args: tuple, keywords: Mapping[str, Any]) -> None:
     points = site.points[layer_of(site)]
     for name, angle in zip(("cos", "sin"), keywords["position_embeddings"], strict=True):
         getattr(points, name)(angle)

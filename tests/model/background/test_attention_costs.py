@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from model.analysis.linear_attention import elu_features, kernel_weights
-from model.analysis.since_2017 import cache_bytes
+from model.analysis.mechanisms.linear_attention import elu_features, kernel_weights
+from model.analysis.mechanisms.modern_parts import cache_bytes
 from model.background import attention_costs as costs
 from model.background.attention_costs import LayerSize, attention_contenders, attention_costs, cost_over_n, layer_sizes
 from model.background.sizes import self_attention_layer

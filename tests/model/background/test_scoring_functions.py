@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.softmax import softmax_peaks
+from model.analysis.heads.softmax import softmax_peaks
 from model.background.scoring_functions import (
     ADDITIVE,
     DOT,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.softmax import softmax
+from model.analysis.heads.softmax import softmax
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.store import load_checkpoint

@@ -104,8 +104,8 @@ def test_no_lock_is_held_while_a_result_is_computed(pool):
 
     working = pool.submit(slow, 1)
     assert begun.wait(PATIENCE)
-    cache.store("other", "case", 1)
-    assert cache.stored("case", 1) == "other"
+    cache.put("other", "case", 1)
+    assert cache.cached("case", 1) == "other"
     finish.set()
     assert working.result(PATIENCE) == 1
 

@@ -73,7 +73,7 @@ def test_the_key_that_is_looked_at_most_is_the_argmax_of_the_pattern(trace: "Tra
 @few
 @given(places)
 def test_the_head_that_has_most_of_a_measure_is_the_summaries_argmax(trace: "Trace", place: tuple) -> None:
-    from model.analysis.head_summary import summarise
+    from model.analysis.heads.head_summary import summarise
 
     asked = question(trace, "heads_and_layers", place)
     column = re.search("Column “([a-z]+)", asked.answer)[1]
@@ -98,7 +98,7 @@ def test_counts_and_weights_of_masked_cells_are_the_masks_own(trace: "Trace", pl
 @few
 @given(places)
 def test_above_or_below_is_what_the_softmax_at_that_temperature_says(trace: "Trace", place: tuple) -> None:
-    from model.analysis.softmax import softmax_at
+    from model.analysis.heads.softmax import softmax_at
 
     asked = question(trace, "temperature", place)
     attention, row = trace.attention(place[0], place[1]), row_named(asked)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from model.analysis.softmax import softmax_at
+from model.analysis.heads.softmax import softmax_at
 from pages import PAGES
 from pages.lessons import lessons
 from pages.lessons.guesses import halfway, questions

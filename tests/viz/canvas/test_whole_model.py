@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.analysis.whole_model import model_boxes
+from model.analysis.stream.whole_model import model_boxes
 from tests.viz.payload import unpack
-from viz.canvas.whole_model import MOST_CELLS, Row, Switched, pooled, whole_model
+from viz.canvas.whole_model import MOST_CELLS, StackRow, Switched, pooled, whole_model
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -24,11 +24,13 @@ def payload(boxes, rows) -> bytes:
 
 
 @pytest.fixture
-def rows(trace: "Trace") -> list[Row]:
-    return [Row(name, name, stream.tokens.labels) for name, stream in trace.streams.items()]
+def rows(trace: "Trace") -> list[StackRow]:
+    return [StackRow(name, name, stream.tokens.labels) for name, stream in trace.streams.items()]
 
 
-def test_the_values_and_heads_of_every_box_arrive(translator: "Translator", trace: "Trace", rows: list[Row]) -> None:
+def test_the_values_and_heads_of_every_box_arrive(
+    translator: "Translator", trace: "Trace", rows: list[StackRow]
+) -> None:
     boxes = model_boxes(translator, trace)
     header, take = unpack(payload(boxes, rows))
     sizes = {row["name"]: len(row["tokens"]) for row in header["rows"]}
@@ -64,4 +66,4 @@ def test_of_many_tokens_a_cell_is_the_largest_weight_of_its_block_and_masked_onl
 
 def test_values_that_do_not_fit_the_tokens_are_refused(translator, trace, rows) -> None:
     with pytest.raises(ValueError, match="values of shape"):
-        payload(model_boxes(translator, trace), [Row(row.name, row.title, row.tokens[1:]) for row in rows])
+        payload(model_boxes(translator, trace), [StackRow(row.name, row.title, row.tokens[1:]) for row in rows])

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
-from model.analysis.padded_batch import run_padded
-from model.analysis.residual_stream import neurons
+from model.analysis.runs.padded_batch import run_padded
+from model.analysis.stream.residual_stream import neurons
 from model.analysis.sweep import log_probability, sweep
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.huggingface.opened import ForeignCheckpoint

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.attributions import judge
-from model.analysis.gradients import distance_gradients, gradient_times_input, loss_gradients, stream_gradients
+from model.analysis.runs.attributions import judge
+from model.analysis.runs.gradients import distance_gradients, gradient_times_input, loss_gradients, stream_gradients
 from model.checkpoints.huggingface.opened import ForeignCheckpoint
 from model.hooks import editing
 from model.interventions import Intervention, ResidualOff, Unscaled, applied

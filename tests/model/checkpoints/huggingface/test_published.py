@@ -9,7 +9,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from model.analysis.gradients import stream_gradients
+from model.analysis.runs.gradients import stream_gradients
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.huggingface.opened import ForeignCheckpoint
 from model.checkpoints.huggingface.vocabulary import Vocabulary

@@ -1,0 +1,1 @@
+"""How a model knows the order of its tokens."""

@@ -1,0 +1,1 @@
+"""What the residual stream holds at each layer, and what is read from it."""

@@ -1,0 +1,79 @@
+"""The picture of a head and the table of heads show the numbers they are given, under the right names."""
+
+import numpy as np
+import pytest
+
+from model.analysis.heads.head_tables import TableOptions, head_tables
+from model.trace import Trace
+from viz.heatmap import cells_table
+from viz.special.heads_and_layers import MAP_HEIGHT, group_texts, head_map, word_names, word_rows
+
+KINDS = ("encoder_self", "decoder_self", "cross")
+
+
+def opened(trace: Trace, kind: str, look: TableOptions, layer: int = 1, head: int = 2) -> tuple:
+    tables, attention = head_tables(trace, kind, look), trace.attention(kind, layer)
+    rows = word_names(attention.query_tokens, tables.queries)
+    keys = word_names(attention.key_tokens, tables.keys)
+    return rows, keys, tables.values[layer, head], tables.mask[layer, head]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "look",
+    [
+        TableOptions(),
+        TableOptions("norms"),
+        TableOptions(words=True),
+        TableOptions(hide=True),
+        TableOptions(hide=True, words=True),
+    ],
+)
+def test_the_map_is_the_head_with_rows_as_queries(trace: Trace, kind: str, look: TableOptions) -> None:
+    rows, keys, values, mask = opened(trace, kind, look)
+    figure = head_map(rows, keys, values, mask, "weight", 2.0)
+    heat = figure.data[0]
+    assert np.array_equal(heat.z, np.where(mask, values, np.nan).astype(np.float32), equal_nan=True)
+    assert (len(heat.y), len(heat.x)) == values.shape
+    assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (0, 2)
+    assert "0 to 2" in figure.layout.coloraxis.colorbar.title.text
+    assert figure.layout.height == MAP_HEIGHT
+
+
+def test_a_masked_cell_has_no_colour_and_says_why(trace: Trace) -> None:
+    rows, keys, values, mask = opened(trace, "decoder_self", TableOptions())
+    hidden = head_map(rows, keys, values, mask, "weight").data[1]
+    assert np.array_equal(np.isnan(hidden.z), mask)
+    assert "masked" in hidden.hovertemplate
+
+
+def test_a_hundred_tokens_get_thirty_ticks_at_most_and_no_token_is_markup() -> None:
+    long = [f"{i} <b>{'x' * 60}</b>" for i in range(100)]
+    values = np.eye(100)
+    figure = head_map(long, long, values, values >= 0, "a < b")
+    for axis in (figure.layout.xaxis, figure.layout.yaxis):
+        assert len(axis.tickvals) == len(axis.ticktext) <= 30
+        assert all("<" not in text and len(text) < 60 for text in axis.ticktext)
+    assert all("<b>" not in name for name in (*figure.data[0].x, *figure.data[0].y))
+    assert "a &lt; b" in figure.data[0].hovertemplate
+
+
+def test_a_word_is_written_as_it_is_read_and_keeps_its_number() -> None:
+    tokens = ("▁didn", "'", "t", "▁", "<0xF0>", "<0x9F>", "<0xA6>", "<0x96>", "</s>")
+    groups = ((0, 1, 2), (3, 4, 5, 6, 7), (8,))
+    assert word_names(tokens, groups) == ["0 didn't", "1 🦖", "2 </s>"]
+    assert group_texts(tokens, ((1,), (2,))) == ["'", "-t"]
+    assert group_texts(("▁a", "▁b", "</s>"), ((0, 1, 2),)) == ["a b </s>"]
+
+
+def test_a_decoder_row_says_what_it_reads_and_what_it_predicts() -> None:
+    reads, predicts = ("<s>", "▁Kü", "che"), ("▁Kü", "che", "</s>")
+    assert word_rows(reads, predicts, ((0, 1), (2,))) == ["0 <s> Kü → Küche", "1 -che → </s>"]
+
+
+def test_cells_list_queries_first(trace: Trace) -> None:
+    rows, keys, values, mask = opened(trace, "cross", TableOptions())
+    table = cells_table(rows, keys, {"visible": mask, "value": values})
+    assert np.array_equal(table["value"].to_numpy().reshape(values.shape), values)
+    assert list(table["key"][: len(keys)]) == keys
+    assert table["query"][len(keys)] == rows[1]

@@ -1,0 +1,107 @@
+"""Side by side as it is drawn: both sides' own numbers in one range, their difference, and why a cell is blank."""
+
+import numpy as np
+import pytest
+
+from model.analysis.heads.two_heads import Side, join, piece_table
+from model.checkpoints.translator import Translator
+from model.trace import Trace
+from viz.heatmap import MOST_TICKS, row_names
+from viz.special.side_by_side import Panel, Shared, SideMaps, paired_names
+from viz.tokens import numbered
+
+
+def drawn_from(trace: Trace, kind: str, head: int) -> tuple[Panel, Side]:
+    attention = trace.attention(kind, 1)
+    rows = row_names(attention.query_tokens, None if kind == "encoder_self" else trace.next_tokens)
+    side = piece_table(attention, head)
+    return Panel(rows, numbered(attention.key_tokens), side.weights, side.mask), side
+
+
+def compared(left: tuple[Panel, Side], right: tuple[Panel, Side]) -> tuple:
+    shared = Shared(**vars(join(left[1], right[1])))
+    return drawn(left[0], right[0], shared), shared
+
+
+def drawn(left: Panel, right: Panel, shared: Shared | None, titles: tuple[str, str] = ("one", "<b>two</b>")):
+    return SideMaps(left=left, right=right, shared=shared, titles=titles).draw()
+
+
+def column(figure, number: int) -> np.ndarray:
+    """The numbers with a colour in one map."""
+    axis = "x" if number == 1 else f"x{number}"
+    found = [heat for heat in figure.data if (heat.xaxis or "x") == axis and heat.coloraxis]
+    return np.nanmax(np.stack([np.where(np.isnan(heat.z), -np.inf, heat.z) for heat in found]), axis=0)
+
+
+@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
+def test_two_heads_and_their_difference_are_the_runs_numbers(trace: Trace, kind: str) -> None:
+    left, right = (drawn_from(trace, kind, head) for head in (0, 2))
+    figure, _ = compared(left, right)
+    for number, (panel, _) in enumerate((left, right), start=1):
+        assert np.array_equal(column(figure, number), np.where(panel.mask, panel.weights, -np.inf))
+    expected = np.where(left[0].mask, right[0].weights - left[0].weights, -np.inf)
+    assert np.array_equal(column(figure, 3), expected)
+
+
+def test_weights_share_one_range_the_difference_is_centred_and_both_are_stated(trace: Trace) -> None:
+    figure, _ = compared(drawn_from(trace, "cross", 0), drawn_from(trace, "cross", 1))
+    weights, difference = figure.layout.coloraxis, figure.layout.coloraxis2
+    assert (weights.cmin, weights.cmax) == (0, 1)
+    assert difference.cmin == -difference.cmax < 0
+    assert "0 to 1" in weights.colorbar.title.text
+    assert f"{difference.cmax:.2g}" in difference.colorbar.title.text
+
+
+def test_hovering_a_cell_gives_both_weights_and_their_difference(trace: Trace) -> None:
+    left, right = (drawn_from(trace, "cross", head) for head in (0, 1))
+    figure, _ = compared(left, right)
+    first, second, third = (heat for heat in figure.data if heat.coloraxis)
+    one, other = left[0].weights, right[0].weights
+    assert np.array_equal(first.customdata, np.stack([other, other - one], axis=-1))
+    assert np.array_equal(second.customdata, np.stack([one, other - one], axis=-1))
+    assert np.array_equal(third.customdata, np.stack([one, other], axis=-1))
+
+
+def test_cells_that_one_sentence_lacks_are_blank_hatched_and_say_so(translator: Translator) -> None:
+    left, right = (
+        drawn_from(translator.trace(text, beam_size=1), "encoder_self", 1) for text in ("a dog and a cat", "a dog")
+    )
+    figure, shared = compared(left, right)
+    assert np.isinf(column(figure, 3)).sum() == np.isnan(shared.difference).sum() > 0
+    said = " ".join(heat.hovertemplate for heat in figure.data)
+    assert "on the left only" in said
+    assert "no such cell on the right" in said
+    assert len(figure.layout.images) == 1
+    assert any(name.startswith("− ") for name in figure.data[-1].y)
+
+
+def test_where_nothing_can_be_compared_there_is_no_third_map(trace: Trace) -> None:
+    left, right = drawn_from(trace, "cross", 0), drawn_from(trace, "encoder_self", 0)
+    figure = drawn(left[0], right[0], None)
+    assert {heat.xaxis for heat in figure.data} == {"x", "x2"}
+
+
+def test_text_is_no_markup_and_labels_are_few() -> None:
+    names = [f"{i} <b>{'x' * 40}" for i in range(100)]
+    weights = np.full((100, 100), 0.01)
+    panel = Panel(names, names, weights, np.ones_like(weights, dtype=bool))
+    pairs = [(i, i) for i in range(100)]
+    figure = drawn(panel, panel, Shared(pairs, pairs, weights - weights, np.zeros(100)), ("<i>", "<i>"))
+    assert "<b>" not in "".join([*figure.data[0].x, *figure.data[0].y, *figure.layout.yaxis.ticktext])
+    assert figure.layout.annotations[0].text == "&lt;i&gt;"
+    assert len(figure.layout.yaxis.ticktext) <= MOST_TICKS
+
+
+def test_arrays_and_table_hold_the_numbers_that_they_get() -> None:
+    panels = [Panel(["0 a", "1 b"], ["0 c"], np.array([[1.0], [1.0]]), np.ones((2, 1), dtype=bool))] * 2
+    rows = [(0, 0), (1, None), (None, 1)]
+    shared = Shared(rows, [(0, 0)], np.array([[0.0], [np.nan], [np.nan]]), np.array([0.25, np.nan, np.nan]))
+    maps = SideMaps(left=panels[0], right=panels[1], shared=shared, titles=("one", "two"))
+    table, arrays = maps.table(), maps.arrays()
+    assert list(table["query"]) == ["0 a", "− 1 b", "+ 1 b"] == paired_names(rows, panels[0].rows, panels[1].rows)
+    assert table["left"].isna().tolist() == [False, False, True]
+    assert table["total variation distance of the query"].tolist()[0] == 0.25
+    assert arrays["joined_rows"].tolist() == [[0, 0], [1, -1], [-1, 1]]
+    assert arrays["right"] is panels[1].weights
+    assert arrays["difference"] is shared.difference

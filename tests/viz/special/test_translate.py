@@ -1,0 +1,82 @@
+"""Figures of the home page: their numbers are their input, their labels cannot become markup."""
+
+import html
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from viz.html import chips, sentence
+from viz.special.translate import alignment_map, alternative_bars, certainty_bars, rank_candidates
+from viz.theme import DECODER, FAINT_DECODER
+from viz.tokens import decoder_names, decoder_rows, labels
+
+MARKUP = "\u2581<b>x</b>"
+
+
+@dataclass
+class Candidate:
+    token: str
+    id: int
+    probability: float
+
+
+def test_alignment_keeps_rows_as_queries_and_columns_as_keys() -> None:
+    weights = np.array([[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]], dtype=np.float32)
+    figure = alignment_map(weights, ["\u2581a", "\u2581b", "</s>"], ["0 <s> → x", "1 x → </s>"])
+    map_ = figure.data[0]
+    np.testing.assert_array_equal(map_.z, weights)
+    assert (map_.zmin, map_.zmax) == (0, 1)
+    assert list(figure.layout.xaxis.ticktext) == ["a", "b", "&lt;/s&gt;"]
+    assert figure.layout.yaxis.ticktext[0] == "0 &lt;s&gt; → x"
+    assert "0 to 1" in map_.colorbar.title.text
+    assert map_.customdata[1][2] == "1 x → &lt;/s&gt;<br>attends to &lt;/s&gt;"
+
+
+def test_long_sentences_get_at_most_thirty_labels_an_axis() -> None:
+    figure = alignment_map(np.zeros((200, 90)), ["a"] * 90, ["row"] * 200)
+    assert len(figure.layout.xaxis.ticktext) <= 30
+    assert len(figure.layout.yaxis.ticktext) <= 30
+    assert figure.layout.height < 1000
+
+
+def test_certainty_shows_each_probability_and_emphasises_one() -> None:
+    bars = certainty_bars([MARKUP, "</s>"], np.array([0.25, 1.0]), chosen=1).draw().data[0]
+    assert list(bars.y) == [0.25, 1.0]
+    assert list(bars.marker.color) == [FAINT_DECODER, DECODER]
+    assert "<b>" not in str(bars.customdata[0])
+
+
+def test_runners_up_state_the_rest_of_the_vocabulary() -> None:
+    figure = alternative_bars([MARKUP, "\u2581b"], np.array([0.6, 0.3]), written=1, vocabulary=1000)
+    assert list(figure.data[0].x) == [0.6, 0.3, pytest.approx(0.1)]
+    assert figure.layout.yaxis.ticktext == ("&lt;b&gt;x&lt;/b&gt;", "<b>b</b>", "all 998 others")
+
+
+def test_ranking_adds_what_was_written_where_it_is_not_among_the_best() -> None:
+    best = [Candidate("a", 5, 0.6), Candidate("b", 6, 0.2)]
+    assert rank_candidates(best, ("b", 6, 0.2))[2] == 1
+    names, probabilities, written = rank_candidates(best, ("c", 9, 0.01))
+    assert (names, list(probabilities), written) == (["a", "b", "c"], [0.6, 0.2, 0.01], 2)
+
+
+def test_every_token_has_one_notation() -> None:
+    pieces = ["\u2581Ein", "t", "\u2581", ".", "<0xF0>", "</s>"]
+    assert labels(pieces) == ["Ein", "-t", "\u2423", ".", "<0xF0>", "</s>"]
+    shown = chips("Tokens", pieces, range(6), "#123456")
+    assert re.findall("<bdi>(.*?)</bdi>", shown) == [html.escape(label) for label in labels(pieces)]
+    (row,) = decoder_rows(pieces[:1], pieces[1:2])
+    assert row == "reads Ein, predicts -t"
+    assert decoder_names(labels(pieces[:1]), labels(pieces[1:2])) == ["Ein → -t"]
+
+
+def test_chips_are_never_live_markup() -> None:
+    text = chips("Source <i>", [MARKUP, "\u2581", "<0x0A>", "\u202e"], [7, 8, 9, 10], "#123456", [0.5, 0.25, 0.1, 0.15])
+    assert "<b>" not in text
+    assert "<i>" not in text
+    assert "\u202e" not in text
+    assert "&lt;b&gt;x&lt;/b&gt;" in text
+    assert all(f">{n}</small>" in text for n in (7, 8, 9, 10))
+    assert "50.0%" in text
+    assert "<script>" not in sentence("<script>alert(1)</script>")

@@ -1,0 +1,203 @@
+"""A token's path through a stack (paper, section 3.1): lengths, shares and cosines after every sub-layer.
+
+Columns are steps: the stack's input, then each sub-layer in the order of computation.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from viz.figure import (
+    INVISIBLE,
+    NO_GRID,
+    TITLE_LEFT,
+    StableFigure,
+    bar,
+    curve,
+    escape,
+    figure,
+    frame,
+    grid,
+    heatmap,
+    scatter,
+    vline,
+)
+from viz.figure import band as shaded_band
+from viz.forms import Form
+from viz.heatmap import cells_height, colours
+from viz.theme import CHOSEN, OKABE_ITO, SIGNED, WEIGHTS
+from viz.tokens import as_plotly, axis_ticks, labels
+
+Array = np.ndarray
+
+BAND = "rgba(127,127,127,0.22)"
+CHART, GAP, FOOT, HEAD = 130, 84, 95, 84
+"""Pixels: height of each of the two line charts, gap between charts, room below and above all of them."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What the map of all tokens can show, by its name in `model.analysis.stream.residual_stream.StreamMeasures`."""
+
+    title: str
+    definition: str
+    """in one line, for the title of the map"""
+    cosine: bool = False
+
+
+MEASURES: Mapping[str, Measure] = {
+    "share": Measure("Share", "‖Sublayer(x)‖ / (‖x‖ + ‖Sublayer(x)‖)"),
+    "to_start": Measure("Cosine to input", "cosine with the token's own input", cosine=True),
+    "to_previous": Measure("Cosine to previous step", "cosine with the previous step", cosine=True),
+    "norm": Measure("Length", "‖x‖ after the step"),
+    "out": Measure("Length added", "‖Sublayer(x)‖"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamPath(Form):
+    """Three panels: lengths of the chosen token, its share and cosines, and one measure of all tokens as a heat map.
+
+    A click on a point or a cell chooses its token and step.
+    """
+
+    measures: Mapping[str, Array]
+    """(position, step) each: those of MEASURES, and "added" """
+    steps: Sequence[str]
+    """names of the columns"""
+    rows: Sequence[str]
+    """names of the tokens, plain text and unique, for the hover text"""
+    tokens: Sequence[str]
+    """their pieces, for the tick labels"""
+    chosen: tuple[int, int]
+    """token and step to mark"""
+    shown: str
+    """the measure of the map"""
+
+    def clicked(self, point: Mapping[str, Any]) -> dict[str, int]:
+        """The token and the step of a point or a cell."""
+        token, step, *_ = point["customdata"]
+        return {"token": token, "step": step}
+
+    def arrays(self) -> dict[str, Array]:
+        return dict(self.measures)
+
+    def draw(self) -> StableFigure:
+        rows, steps, shown = self.rows, self.steps, self.shown
+        position, step = self.chosen
+        cells = cells_height(len(rows), 420)
+        plot = 2 * CHART + cells + 2 * GAP
+        mine = {name: values[position] for name, values in self.measures.items()}
+        columns = {"x": np.arange(len(steps)), "customdata": [[position, i, name] for i, name in enumerate(steps)]}
+        lengths = bar(
+            y=mine["out"],
+            name="‖Sublayer(x)‖",
+            marker={"color": OKABE_ITO[1]},
+            hover="‖Sublayer(x)‖ <b>%{y:.7g}</b><br>%{customdata[2]}",
+            **columns,
+        )
+        lines = (
+            (1, mine["added"], "‖x + Sublayer(x)‖", OKABE_ITO[3], "dot", "diamond"),
+            (1, mine["norm"], "‖x‖ after the step", OKABE_ITO[0], "solid", "circle"),
+            (2, mine["share"], "share", OKABE_ITO[1], "dash", "square"),
+            (2, mine["to_start"], "cosine to input", OKABE_ITO[2], "solid", "circle"),
+            (2, mine["to_previous"], "cosine to previous step", OKABE_ITO[4], "dot", "diamond"),
+        )
+        turned = min(float(np.nanmin(mine[name])) for name in ("to_start", "to_previous")) < -0.2
+        # A legend's own title makes room for itself where a narrow window wraps the entries.
+        legend = {"orientation": "h", "x": 0, "yanchor": "bottom"}
+        token = as_plotly(rows[position])
+        return figure(
+            [
+                lengths,
+                *(_line(*line, columns) for line in lines),
+                *_map_traces(shown, self.measures[shown], steps, rows, cells / plot),
+            ],
+            grid(
+                3,
+                titles=("", "", f"<b>All tokens</b>: {MEASURES[shown].definition}"),
+                title_style=TITLE_LEFT | {"yshift": 2},
+                shared_xaxes=True,
+                vertical_spacing=GAP / plot,
+                row_heights=[CHART, CHART, cells],
+                xaxis=axis_ticks(steps, len(steps)) | {"tickangle": -45, "range": [-0.5, len(steps) - 0.5]},
+            ),
+            height=plot + FOOT + HEAD,
+            yaxis={"rangemode": "tozero"},
+            yaxis2={"range": [-1.08 if turned else -0.25, 1.08], "tickvals": [-1, -0.5, 0, 0.5, 1]},
+            yaxis3=axis_ticks([f"{i} {name}" for i, name in enumerate(labels(self.tokens))])
+            | NO_GRID
+            | {"range": [len(rows) - 0.5, -0.5]},
+            legend=legend | {"y": 1, "title": {"text": f"<b>Lengths</b>, token {token}", "font": {"size": 14}}},
+            legend2=legend
+            | {
+                "y": 1 - (CHART + GAP) / plot,
+                "font": {"size": 12},
+                "title": {"text": f"<b>Share and cosines</b>, token {token}", "side": "top", "font": {"size": 14}},
+            },
+            margin={"t": HEAD, "b": FOOT, "l": 90, "r": 92},
+            hoverdistance=200,
+            bargap=0.45,
+            shapes=_marks(steps, position, step),
+        )
+
+
+def _line(
+    panel: int, values: Array, name: str, colour: str, dash: str, symbol: str, columns: Mapping[str, object]
+) -> dict:
+    return curve(
+        y=values,
+        name=name,
+        colour=colour,
+        dash=dash,
+        symbol=symbol,
+        panel=panel,
+        legend="legend" if panel == 1 else "legend2",
+        unselected={"marker": {"opacity": 1}},
+        hover=f"{name} <b>%{{y:.7g}}</b><br>%{{customdata[2]}}",
+        **columns,
+    )
+
+
+def _map_traces(shown: str, values: Array, steps: Sequence[str], rows: Sequence[str], length: float) -> list[dict]:
+    """The heat map, and an invisible point on each cell, which can be clicked; `length` is that of the colour bar."""
+    measure = MEASURES[shown]
+    finite = values[np.isfinite(values)]
+    low, high = (-1.0, 1.0) if measure.cosine else (0.0, 1.0 if shown == "share" else float(finite.max(initial=0)))
+    title = f"{low:.3g} to {high:.3g}".replace("-", "−")
+    ticks = {"tickvals": [low, (low + high) / 2, high], "tickformat": ".3~g"}
+    bar_place = {"y": 0, "yanchor": "bottom", "len": length}
+    names = escape(rows)
+    places = np.argwhere(np.isfinite(values))
+    return [
+        heatmap(
+            panel=3,
+            z=np.ascontiguousarray(values, dtype=np.float32),
+            **colours(SIGNED if measure.cosine else WEIGHTS, low, high, title, **ticks, **bar_place),
+            ygap=1 if len(rows) <= 30 else 0,
+            xgap=1,
+        ),
+        scatter(
+            panel=3,
+            x=places[:, 1],
+            y=places[:, 0],
+            customdata=[[int(p), int(s), steps[s], names[p], float(values[p, s])] for p, s in places],
+            hover=f"{measure.definition} <b>%{{customdata[4]:.7g}}</b><br>token %{{customdata[3]}}<br>"
+            "%{customdata[2]}",
+            **INVISIBLE,
+        ),
+    ]
+
+
+def _marks(steps: Sequence[str], position: int, step: int) -> list[dict]:
+    """A band behind the chosen step, dotted lines between layers, frames around the chosen row and its cell."""
+    layers = [name.split()[0] for name in steps]
+    starts = [i - 0.5 for i in range(1, len(steps)) if layers[i] != layers[i - 1]]
+    return [
+        *(shaded_band(step - 0.5, step + 0.5, BAND, panel) for panel in (1, 2)),
+        *(vline(start, panel) for panel in (1, 2, 3) for start in starts),
+        frame((0, len(steps) - 1), (position, position), CHOSEN, 2, panel=3),
+        frame((step, step), (position, position), CHOSEN, 3, panel=3),
+    ]
