@@ -60,8 +60,9 @@ def test_no_input_of_the_lists_and_no_held_out_source_is_in_any_file(prepare):
     assert kept | keys >= {mixture.fold(source) for source, _ in [*SENTENCES, *PLACES, ("It rains.", "")]}
 
 
-def test_the_pairs_on_the_apps_own_subject_are_no_inputs_of_the_lists():
-    own, inputs = read_pairs([FOLDER / "own-subject.tsv"]), read_pairs(LISTS)
+@pytest.mark.parametrize("name", ["own-subject.tsv", "short-phrases.tsv"])
+def test_the_pairs_written_for_training_are_no_inputs_of_the_lists(name):
+    own, inputs = read_pairs([FOLDER / name]), read_pairs(LISTS)
     assert len({source for source, _ in own}) == len(own) >= 300
     assert not {mixture.fold(source) for source, _ in own} & {mixture.fold(source) for source, _ in inputs}
 

@@ -24,7 +24,7 @@ from model.analysis.heads.many_sentences import (
 from model.analysis.heads.silver_alignments import METHOD, alignment_error_rate, count_links, silver_alignments
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, checkpoint_path, load_checkpoint
 from tests.conftest import FIXTURE
-from tests.model.analysis.test_induction import language_model_of
+from tests.model.analysis.heads.test_induction import language_model_of
 from tests.model.tiny import SENTENCES
 
 

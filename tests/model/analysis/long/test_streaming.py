@@ -17,7 +17,7 @@ from model.analysis.long.streaming import (
     why_no_streaming,
 )
 from model.network.rotary import rotate
-from tests.model.analysis.test_long_run import TEXT, opened
+from tests.model.analysis.long.test_long_run import TEXT, opened
 from tests.model.checkpoints.test_language_model import opened as language_model
 
 WINDOW = 9

@@ -11,7 +11,7 @@ from model.analysis.runs.gradients import gradient_times_input
 from model.analysis.runs.swapped_weights import zero_values
 from model.hooks import editing
 from model.interventions import ForbidSource, HeadGate
-from tests.model.analysis.test_gradients import opened
+from tests.model.analysis.runs.test_gradients import opened
 
 SOURCE, TARGET = "Two dogs play", "Zwei Hunde rennen"
 
