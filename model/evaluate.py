@@ -1,17 +1,21 @@
 """Score a checkpoint: python -m model.evaluate --checkpoint NAME --data FILE [--beam-size 4].
 
-A translator gets BLEU, a language model bits per byte, a masked language model the accuracy of its guesses.
+A translator gets chrF and BLEU with 95% bootstrap intervals, a language model bits per byte, a masked language model
+the accuracy of its guesses.
 """
 
 import argparse
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import sacrebleu
+from sacrebleu.metrics.base import Metric
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
+from model.checkpoints.card import digits, in_digits
 from model.checkpoints.files import atomic_write
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
@@ -24,6 +28,18 @@ from model.translate import join_lines
 
 ENDS = (".", "!", "?", "…")
 """marks that end a sentence"""
+RESAMPLES = 1000
+"""of the sentences, with replacement, for an interval (Koehn 2004); sacreBLEU fixes their seed"""
+
+
+class Measured(NamedTuple):
+    """A score and how it was measured."""
+
+    value: float
+    how: str
+    """sacreBLEU's signature; of other metrics, how much text was scored"""
+    plus_minus: float | None = None
+    """half the width of the 95% interval; None: none was measured"""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -59,11 +75,11 @@ def main(arguments: list[str] | None = None) -> None:
     scores = _translation_scores(opened, args) if isinstance(opened, Translator) else _text_scores(opened, args)
     if args.record:
         record_scores(checkpoint_path(args.checkpoint) / "metrics.json", args.record, args.beam_size, scores)
-    for label, (score, how) in scores.items():
-        print(f"{label} = {score:.{2 if 'BLEU' in label else 4}f} {how}")
+    for label, score in scores.items():
+        print(f"{label} = {in_digits(label, score.value, score.plus_minus)} {score.how}")
 
 
-def _translation_scores(translator: Translator, args: argparse.Namespace) -> dict[str, tuple[float, str]]:
+def _translation_scores(translator: Translator, args: argparse.Namespace) -> dict[str, Measured]:
     pairs = read_pairs([args.data])
     sources = [source for source, _ in pairs]
     translations = [join_lines(text) for text in translator.translate(sources, args.beam_size, args.alpha)]
@@ -71,10 +87,10 @@ def _translation_scores(translator: Translator, args: argparse.Namespace) -> dic
         args.output.write_text("".join(f"{line}\n" for line in translations), encoding="utf-8")
     if args.answers:
         return _accepted_share(pairs, translations)
-    return _bleu(translations, [target for _, target in pairs], args.lowercased_reference)
+    return score_translations(translations, [target for _, target in pairs], args.lowercased_reference)
 
 
-def _accepted_share(pairs: list[tuple[str, str]], translations: list[str]) -> dict[str, tuple[float, str]]:
+def _accepted_share(pairs: list[tuple[str, str]], translations: list[str]) -> dict[str, Measured]:
     """Print each translation that is not accepted; label -> (share of the others, their number)."""
     rejected = [
         (source, translation)
@@ -84,7 +100,7 @@ def _accepted_share(pairs: list[tuple[str, str]], translations: list[str]) -> di
     for source, translation in rejected:
         print(f"{source} -> {translation}")
     accepted = len(pairs) - len(rejected)
-    return {"accepted": (accepted / len(pairs), f"{accepted} of {len(pairs)}")}
+    return {"accepted": Measured(accepted / len(pairs), f"{accepted} of {len(pairs)}")}
 
 
 def is_accepted(source: str, translation: str, answers: Sequence[str]) -> bool:
@@ -101,40 +117,68 @@ def is_accepted(source: str, translation: str, answers: Sequence[str]) -> bool:
     return any(fold(translation) in (answer, answer[:1].upper() + answer[1:]) for answer in map(fold, answers))
 
 
-def _text_scores(opened: LanguageModel | MaskedModel, args: argparse.Namespace) -> dict[str, tuple[float, str]]:
-    lines = [opened.prepare(line) for line in read_texts(args.data)]
+def _text_scores(opened: LanguageModel | MaskedModel, args: argparse.Namespace) -> dict[str, Measured]:
+    return score_texts(opened, read_texts(args.data), args.data)
+
+
+def score_texts(opened: LanguageModel | MaskedModel, texts: Sequence[str], path: Path) -> dict[str, Measured]:
+    """Bits per byte or accuracy on the texts of the file at `path`.
+
+    Raises:
+        ValueError: the model can read none of them.
+    """
+    lines = [opened.prepare(text) for text in texts]
     predictions = predict_tokens(opened.model, opened.tokenizer, lines, opened.device)
     if not predictions.tokens:
-        raise ValueError(f"{args.data} has no line that the model can read")
+        raise ValueError(f"{path} has no line that the model can read")
     how = f"{len(lines):,} lines, {predictions.tokens:,} tokens predicted"
     if isinstance(opened, MaskedModel):
-        return {"masked-token accuracy": (predictions.correct / predictions.tokens, how)}
-    return {"bits per byte": (predictions.bits_per_byte(lines), how)}
+        return {"masked-token accuracy": Measured(predictions.correct / predictions.tokens, how)}
+    return {"bits per byte": Measured(predictions.bits_per_byte(lines), how)}
 
 
-def _bleu(translations: list[str], references: list[str], lowercased: Path | None) -> dict[str, tuple[float, str]]:
-    """Label -> (BLEU, sacreBLEU signature); cased, detokenised BLEU is last."""
+def score_translations(
+    translations: list[str], references: list[str], lowercased: Path | None = None
+) -> dict[str, Measured]:
+    """Label -> score with its interval: chrF (Popović 2015, here chrF2), and cased, detokenised BLEU last.
+
+    Args:
+        translations: one a sentence.
+        references: as many.
+        lowercased: a lower-cased, normalised, tokenised reference, for one more BLEU.
+
+    Raises:
+        ValueError: the reference has another number of lines.
+    """
     scores = {}
     if lowercased:
-        metric = sacrebleu.BLEU(tokenize="none", force=True)
         reference = read_lines(lowercased)
         if len(reference) != len(translations):
             raise ValueError(f"{lowercased} has {len(reference):,} lines for {len(translations):,} pairs of --data")
-        score = metric.corpus_score([like_multi30k(line) for line in translations], [reference]).score
-        scores["lower-cased, normalised, tokenised BLEU"] = (score, str(metric.get_signature()))
-    metric = sacrebleu.BLEU()
-    scores["BLEU"] = (metric.corpus_score(translations, [references]).score, str(metric.get_signature()))
-    return scores
+        like_theirs = [like_multi30k(line) for line in translations]
+        metric = sacrebleu.BLEU(tokenize="none", force=True)
+        scores["lower-cased, normalised, tokenised BLEU"] = _score(metric, like_theirs, reference)
+    scores["chrF2"] = _score(sacrebleu.CHRF(), translations, references)
+    return scores | {"BLEU": _score(sacrebleu.BLEU(), translations, references)}
 
 
-def record_scores(path: Path, name: str, beam_size: int, scores: dict[str, tuple[float, str]]) -> None:
-    """Add the scores of data set `name`, with beam size and signatures, to a metrics.json."""
+def _score(metric: Metric, translations: list[str], references: list[str]) -> Measured:
+    score = metric.corpus_score(translations, [references], n_bootstrap=RESAMPLES)
+    return Measured(score.score, str(metric.get_signature()), float(score._ci))
+
+
+def record_scores(path: Path, name: str, beam_size: int, scores: Mapping[str, Measured]) -> None:
+    """Add the scores of data set `name`, with beam size, intervals and signatures, to a metrics.json."""
     metrics = json.loads(path.read_text(encoding="utf-8-sig")) if path.exists() else {}
     metrics[name] = {
         "beam_size": beam_size,
         "scores": {
-            label: {"value": round(score, 2 if "BLEU" in label else 4), "signature": signature}
-            for label, (score, signature) in scores.items()
+            label: {
+                "value": round(score.value, digits(label)),
+                **({} if score.plus_minus is None else {"plus_minus": round(score.plus_minus, digits(label))}),
+                "signature": score.how,
+            }
+            for label, score in scores.items()
         },
     }
     with atomic_write(path) as temporary:

@@ -20,6 +20,8 @@ class Score:
     beam_size: int
     signature: str
     """sacreBLEU's; of other metrics, how much text was scored"""
+    plus_minus: float | None = None
+    """half the width of the 95% interval; None: none was recorded"""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,17 @@ class Card:
     """SHA-256 of the weights according to config.json"""
     missing: Mapping[str, str]
     """file name -> a sentence"""
+
+
+def in_digits(metric: str, value: float, plus_minus: float | None = None) -> str:
+    """A score with as many digits as its metric is reported with, and its interval."""
+    text = f"{value:.{digits(metric)}f}"
+    return text if plus_minus is None else f"{text} ± {plus_minus:.{digits(metric)}f}"
+
+
+def digits(metric: str) -> int:
+    """Digits after the point with which a metric is reported."""
+    return 2 if metric.endswith(("BLEU", "chrF2")) else 4
 
 
 _UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, ArithmeticError, csv.Error)
@@ -86,7 +99,14 @@ def evaluate_command(checkpoint: str, dataset: str, scores: tuple[Score, ...]) -
 
 def _scores(text: str) -> tuple[Score, ...]:
     return tuple(
-        Score(dataset, metric, _finite(found["value"]), int(measured["beam_size"]), str(found["signature"]))
+        Score(
+            dataset,
+            metric,
+            _finite(found["value"]),
+            int(measured["beam_size"]),
+            str(found["signature"]),
+            _finite(found["plus_minus"]) if "plus_minus" in found else None,
+        )
         for dataset, measured in json.loads(text).items()
         for metric, found in measured["scores"].items()
     )

@@ -19,7 +19,7 @@ from model.analysis.runs.swapped_weights import (
 )
 from model.background.sizes import Work, break_even, count_parameters, multiply_adds, work_by_length
 from model.background.table_3 import TABLE_3, rounded_millions
-from model.checkpoints.card import Score, evaluate_command
+from model.checkpoints.card import evaluate_command, in_digits
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import CheckpointError, load_checkpoint, shown_name
 from model.interventions import UniformAttention
@@ -67,10 +67,6 @@ def _loading(run: Run) -> float | None:
         return None
 
 
-def _digits(score: Score) -> int:
-    return 2 if score.metric.endswith("BLEU") else 4
-
-
 def _weights_size(files: Mapping[str, int]) -> int:
     """Bytes; Hugging Face models may have several files."""
     return sum(size for name, size in files.items() if name.endswith(".safetensors"))
@@ -86,13 +82,13 @@ def summary(run: Run) -> Result:
     even, n = break_even(config), len(next(iter(run.trace.streams.values())).tokens)
     lengths = lengths_to_plot(n, config.max_len, even)
     work = work_by_length(config, lengths.tolist())["multiply_adds"]
-    score = next((score for score in card.scores if not score.metric.endswith(" BLEU")), None)
+    score = next((score for score in card.scores if not score.metric.endswith((" BLEU", "chrF2"))), None)
     parameters = sum(run.opened.parameters_by_part().values())
     pairs = sum(work.scores + work.weighted for work in works.values())
     facts = {
         "outdated": is_outdated(run, card),
         "score": {"metric": score.metric, "dataset": score.dataset} if score else None,
-        "value": f"{score.value:.{_digits(score)}f}" if score else "",
+        "value": in_digits(score.metric, score.value, score.plus_minus) if score else "",
         "parameters": parameters,
         "short": amount(parameters),
         "megabytes": _weights_size(card.files) / 1e6,
@@ -139,6 +135,7 @@ def scores(run: Run) -> Result:
         "outdated": is_outdated(run, card),
         "missing": [card.missing[name] for name in ("metrics.json", "log.csv") if name in card.missing],
         "scored": bool(card.scores),
+        "intervals": any(score.plus_minus is not None for score in card.scores),
         "translates": Need.CROSS_ATTENTION in run.opened.features,
         "rows": len(card.log),
         "end": _in_words(card.log[-1]) if card.log else "",
@@ -150,7 +147,7 @@ def scores(run: Run) -> Result:
         {
             "set": [score.dataset for score in card.scores],
             "metric": [score.metric for score in card.scores],
-            "score": [f"{score.value:.{_digits(score)}f}" for score in card.scores],
+            "score": [in_digits(score.metric, score.value, score.plus_minus) for score in card.scores],
             "beam": [score.beam_size for score in card.scores],
             "sacreBLEU signature, or amount of text": [score.signature for score in card.scores],
         }

@@ -78,8 +78,11 @@ def test_no_input_gives_no_output(monkeypatch, capsys):
 def test_evaluates_last_line_is_bleu_with_its_signature(data, capsys, tmp_path):
     output = tmp_path / "out.txt"
     evaluate.main([f"--data={data}", "--beam-size=1", "--device=cpu", f"--output={output}"])
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert re.fullmatch(r"BLEU = \d+\.\d\d nrefs:1\|case:mixed\|eff:no\|tok:13a\|smooth:exp\|version:[\d.]+", last)
+    before, last = capsys.readouterr().out.splitlines()[-2:]
+    number, resampled = r"\d+\.\d\d", r"nrefs:1\|bs:1000\|seed:12345"
+    how = rf"{resampled}\|case:mixed\|eff:no\|tok:13a\|smooth:exp\|version:[\d.]+"
+    assert re.fullmatch(rf"BLEU = {number} ± {number} {how}", last)
+    assert re.fullmatch(rf"chrF2 = {number} ± {number} {resampled}\|.*\|nc:6\|nw:0\|.*", before)
     assert len(output.read_text(encoding="utf-8").split("\n")) == len(SENTENCES) + 1
 
 
@@ -87,7 +90,7 @@ def test_a_perfect_translation_scores_a_hundred(data, capsys, monkeypatch):
     perfect = dict(SENTENCES)
     monkeypatch.setattr(Translator, "translate", lambda _self, texts, *_rest: [perfect[text] for text in texts])
     evaluate.main([f"--data={data}", "--device=cpu"])
-    assert capsys.readouterr().out.splitlines()[-1].startswith("BLEU = 100.00 ")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("BLEU = 100.00 ± 0.00 ")
 
 
 def test_like_for_like_compares_lower_cased_normalised_tokenised_text(data, capsys, monkeypatch, tmp_path):
@@ -96,9 +99,10 @@ def test_like_for_like_compares_lower_cased_normalised_tokenised_text(data, caps
     tokenised = [target.lower().replace(".", " .") for _, target in SENTENCES]
     reference.write_text("".join(f"{line}\n" for line in tokenised), encoding="utf-8")
     evaluate.main([f"--data={data}", "--device=cpu", f"--lowercased-reference={reference}"])
-    first, last = capsys.readouterr().out.splitlines()
-    assert first.startswith("lower-cased, normalised, tokenised BLEU = 100.00 nrefs:1|case:mixed|eff:no|tok:none")
-    assert last.startswith("BLEU = 100.00 ")
+    first, _, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("lower-cased, normalised, tokenised BLEU = 100.00 ± 0.00 nrefs:1|")
+    assert "|tok:none" in first
+    assert last.startswith("BLEU = 100.00 ± 0.00 ")
 
 
 def test_scores_can_be_kept_beside_the_checkpoint(data, checkpoint_folder):

@@ -13,7 +13,7 @@ from model.background.sizes import count_parameters, multiply_adds
 from model.background.table_3 import TABLE_3
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT
 from model.checkpoints.translator import Translator
-from model.evaluate import record_scores
+from model.evaluate import Measured, record_scores
 from model.network.config import TransformerConfig
 from tests.pages.figures import figure, numbers
 from viz.forms import Document
@@ -47,18 +47,23 @@ def summary(page: AppTest) -> str:
 
 
 def test_scores_signatures_and_commands_are_those_of_the_file(folder: Path) -> None:
-    record_scores(folder / "metrics.json", "a_set*", 3, {"lower BLEU": (12.344, "tok:none"), "BLEU": (11.5, "tok:13a")})
-    record_scores(folder / "metrics.json", "other", 1, {"BLEU": (2.0, "tok:13a")})
+    record_scores(
+        folder / "metrics.json",
+        "a_set*",
+        3,
+        {"lower BLEU": Measured(12.344, "tok:none"), "BLEU": Measured(11.5, "tok:13a", 1.25)},
+    )
+    record_scores(folder / "metrics.json", "other", 1, {"BLEU": Measured(2.0, "tok:13a")})
     page = open_page("Scores")
     table = page.dataframe[0].value
     assert table["set"].tolist() == ["a_set*", "a_set*", "other"]
-    assert table["score"].tolist() == ["12.34", "11.50", "2.00"]
+    assert table["score"].tolist() == ["12.34", "11.50 ± 1.25", "2.00"]
     assert table["sacreBLEU signature, or amount of text"].tolist() == ["tok:none", "tok:13a", "tok:13a"]
     (fenced,) = (text.value for text in page.markdown if text.value.startswith("```bash"))
     commands = fenced.splitlines()[1:-1]
     assert len(commands) == 2
     assert all(f"--checkpoint {DEFAULT_CHECKPOINT} --data FILE" in command for command in commands)
-    assert summary(open_page()).startswith(r"BLEU, a\_set\*: **11.50**")
+    assert summary(open_page()).startswith(r"BLEU, a\_set\*: **11.50 ± 1.25**")
 
 
 @pytest.mark.parametrize(

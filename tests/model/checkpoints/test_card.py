@@ -7,29 +7,34 @@ from pathlib import Path
 import pytest
 
 from model.background.table_3 import TABLE_3, rounded_millions
-from model.checkpoints.card import evaluate_command, read_card
+from model.checkpoints.card import Score, evaluate_command, read_card
 from model.checkpoints.store import sha256
-from model.evaluate import record_scores
+from model.evaluate import Measured, record_scores
 
 SHIPPED = Path(__file__).parents[3] / "checkpoints" / "multi30k-tiny"
 
 
 def test_what_evaluate_records_is_read_back(tmp_path: Path) -> None:
-    scores = {"lower-cased BLEU": (39.094, "tok:none"), "BLEU": (38.731, "tok:13a")}
+    scores = {
+        "lower-cased BLEU": Measured(39.094, "tok:none"),
+        "chrF2": Measured(61.238, "nc:6", 1.015),
+        "BLEU": Measured(38.731, "tok:13a", 0.5),
+    }
     record_scores(tmp_path / "metrics.json", "a set", 4, scores)
-    record_scores(tmp_path / "metrics.json", "other", 1, {"BLEU": (3.0, "tok:13a")})
+    record_scores(tmp_path / "metrics.json", "other", 1, {"BLEU": Measured(3.0, "tok:13a")})
     read = read_card(tmp_path).scores
-    assert [(s.dataset, s.metric, s.value, s.beam_size, s.signature) for s in read] == [
-        ("a set", "lower-cased BLEU", 39.09, 4, "tok:none"),
-        ("a set", "BLEU", 38.73, 4, "tok:13a"),
-        ("other", "BLEU", 3.0, 1, "tok:13a"),
-    ]
+    assert read == (
+        Score("a set", "lower-cased BLEU", 39.09, 4, "tok:none"),
+        Score("a set", "chrF2", 61.24, 4, "nc:6", 1.01),
+        Score("a set", "BLEU", 38.73, 4, "tok:13a", 0.5),
+        Score("other", "BLEU", 3.0, 1, "tok:13a"),
+    )
 
 
 def test_the_command_says_beam_set_and_reference_and_survives_a_shell(tmp_path: Path) -> None:
-    scores = {"lower-cased BLEU": (39.0, "x"), "BLEU": (38.0, "y")}
+    scores = {"lower-cased BLEU": Measured(39.0, "x"), "BLEU": Measured(38.0, "y")}
     record_scores(tmp_path / "metrics.json", "a set; rm", 7, scores)
-    record_scores(tmp_path / "metrics.json", "plain", 1, {"BLEU": (3.0, "y")})
+    record_scores(tmp_path / "metrics.json", "plain", 1, {"BLEU": Measured(3.0, "y")})
     read = read_card(tmp_path).scores
     words = shlex.split(evaluate_command("my model", "a set; rm", read))
     assert words[3:] == [
