@@ -7,11 +7,11 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from model.analysis.runs.trace_differences import TOLERANCE, compare
 from model.checkpoints.chat import write_turns
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import available_devices
 from model.checkpoints.store import CheckpointError, checkpoint_with_hash, shown_name
-from model.diff import TOLERANCE, compare
 from model.interventions.link import encode
 from model.needs import Need
 from model.trace import Trace

@@ -127,7 +127,7 @@ def test_scores_can_be_kept_beside_the_checkpoint(data, checkpoint_folder):
         *(("ablations --train x --dev x --out x --gather x", option) for option in ("--seeds=0", "--jobs=-1")),
         *(("training.recurrence --out x", f"--steps={steps}") for steps in ("0", "-5")),
         *(("training.mixture --train x --without x --hold-out x --out x", f"--{name}=0") for name in COUNTS),
-        *(("diff x y", f"--tolerance={share}") for share in ("-1", "nan", "small")),
+        *(("compare x.npz y.npz", f"--tolerance={share}") for share in ("-1", "nan", "small")),
     ],
 )
 def test_a_number_out_of_its_range_is_refused_with_the_name_of_its_option(
@@ -177,7 +177,7 @@ def test_an_unknown_checkpoint_is_answered_with_the_known_ones(monkeypatch):
 @pytest.mark.parametrize(
     "command",
     [
-        *("model.train", "model.evaluate", "model.translate", "model.ablations"),
+        *("model.train", "model.evaluate", "model.translate", "model.ablations", "model.compare"),
         *(
             "model.training.curves",
             "model.training.recurrence",

@@ -7,7 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from model import diff
+from model import compare
+from model.analysis.runs import trace_differences
 from model.interventions import AttentionTemperature, FrozenPattern, HeadGate, PatternEdit
 from model.trace import Trace
 
@@ -104,7 +105,7 @@ def test_a_forged_file_is_refused(before, tmp_path, monkeypatch):
 
 
 def test_equal_runs_do_not_differ(before, translator):
-    assert diff.compare(before, translator.trace("Two dogs play.", "Zwei Hunde spielen.")) == []
+    assert trace_differences.compare(before, translator.trace("Two dogs play.", "Zwei Hunde spielen.")) == []
 
 
 def test_each_difference_has_its_size_and_its_place(before):
@@ -112,7 +113,7 @@ def test_each_difference_has_its_size_and_its_place(before):
     pattern = attention.pattern.copy()
     pattern[2, 1, 0] += 0.25
     changed = {**before.attentions, ("cross", 1): dataclasses.replace(attention, pattern=pattern)}
-    (found,) = diff.compare(before, dataclasses.replace(before, attentions=changed))
+    (found,) = trace_differences.compare(before, dataclasses.replace(before, attentions=changed))
     assert (found.name, found.where) == ("attentions.cross.1.pattern", (2, 1, 0))
     assert found.largest == pytest.approx(0.25)
     assert found.relative == pytest.approx(0.25 / attention.pattern.max())
@@ -120,25 +121,25 @@ def test_each_difference_has_its_size_and_its_place(before):
 
 def test_other_shapes_and_missing_numbers_are_infinitely_different(before, translator):
     longer = translator.trace("Two dogs play outside.", "Zwei Hunde spielen.")
-    assert {each.largest for each in diff.compare(before, longer) if each.name == "logits"} != {np.inf}
-    (memory,) = (each for each in diff.compare(before, longer) if each.name == "streams.encoder.final")
+    assert {each.largest for each in trace_differences.compare(before, longer) if each.name == "logits"} != {np.inf}
+    (memory,) = (each for each in trace_differences.compare(before, longer) if each.name == "streams.encoder.final")
     assert (memory.largest, memory.where) == (np.inf, ())
     nan = dataclasses.replace(before, logits=np.full_like(before.logits, np.nan))
-    (found,) = diff.compare(before, nan)
+    (found,) = trace_differences.compare(before, nan)
     assert found.largest == np.inf
-    assert diff.compare(nan, nan) == []
+    assert trace_differences.compare(nan, nan) == []
 
 
 def test_the_command_fails_on_request_and_names_what_differs(before, after, tmp_path, capsys):
     one, other = tmp_path / "one.npz", tmp_path / "other.npz"
     before.save(one)
     after.save(other)
-    assert diff.main([str(one), str(one), "--fail-on-diff"]) == 0
+    assert compare.main([str(one), str(one), "--fail-on-diff"]) == 0
     assert capsys.readouterr().out.startswith("0 of ")
-    assert diff.main([str(one), str(other)]) == 0
+    assert compare.main([str(one), str(other)]) == 0
     assert "attentions.cross.0.pattern" in capsys.readouterr().out
-    assert diff.main([str(one), str(other), "--fail-on-diff"]) == 1
-    assert diff.main([str(one), str(other), "--fail-on-diff", "--tolerance=inf"]) == 0
+    assert compare.main([str(one), str(other), "--fail-on-diff"]) == 1
+    assert compare.main([str(one), str(other), "--fail-on-diff", "--tolerance=inf"]) == 0
 
 
 def test_runs_of_two_models_are_counted_by_what_tells_them_apart(before, translator, tmp_path, capsys):
@@ -155,7 +156,7 @@ def test_runs_of_two_models_are_counted_by_what_tells_them_apart(before, transla
         trace.save(path)
 
     def last_line(one: str, other: str) -> str:
-        diff.main([str(names[one]), str(names[other])])
+        compare.main([str(names[one]), str(names[other])])
         return capsys.readouterr().out.splitlines()[-1]
 
     arrays, gone = before.named_arrays(), before.named_arrays().keys() - shallow.named_arrays().keys()
@@ -175,5 +176,5 @@ def test_runs_of_two_models_are_counted_by_what_tells_them_apart(before, transla
 def test_a_file_that_is_no_trace_is_refused_in_a_sentence(tmp_path, capsys):
     (tmp_path / "text.npz").write_text("hello")
     with pytest.raises(SystemExit, match="2"):
-        diff.main([str(tmp_path / "text.npz"), str(tmp_path / "missing.npz")])
+        compare.main([str(tmp_path / "text.npz"), str(tmp_path / "missing.npz")])
     assert "text.npz is not the file of a trace" in capsys.readouterr().err
