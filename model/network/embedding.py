@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from model.hooks import HookPoint
 from model.network.config import TransformerConfig
 from model.network.dropout import Dropout
+from model.network.rotary import rotation
 
 
 def sinusoids(max_len: int, d_model: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -16,10 +17,8 @@ def sinusoids(max_len: int, d_model: int, dtype: torch.dtype = torch.float32) ->
     Returns:
         (max_len, d_model), sines in the even dimensions and cosines in the odd ones, interleaved.
     """
-    position = torch.arange(max_len, dtype=torch.float64)[:, None]
-    frequency = 10_000 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
-    encoding = torch.stack([torch.sin(position * frequency), torch.cos(position * frequency)], dim=-1)
-    return encoding.flatten(-2).to(dtype)
+    cos, sin = rotation(torch.arange(max_len), d_model)
+    return torch.stack([sin, cos], dim=-1).flatten(-2).to(dtype)
 
 
 class InputEmbedding(nn.Module):

@@ -20,13 +20,17 @@ def rotation(positions: Tensor, d_k: int, base: int = 10_000) -> tuple[Tensor, T
     return angles.cos(), angles.sin()
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotate each pair of dimensions i and i + d_k / 2 of (..., position, d_k) (equation 34).
+def rotate(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool = False) -> Tensor:
+    """Rotate pairs of dimensions of (..., position, d_k) by r angles a position (equation 34).
 
-    Which dimensions form a pair is a convention: halves, as in Llama, instead of neighbours as in the paper.
+    Which dimensions form a pair is a convention: i and i + r, as in Llama, or neighbours as in the paper
+    (`interleaved`). Dimensions beyond 2 r stay as they are.
     """
-    first, second = x.chunk(2, dim=-1)
-    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+    rotated, rest = x[..., : 2 * cos.shape[-1]], x[..., 2 * cos.shape[-1] :]
+    first, second = (rotated[..., ::2], rotated[..., 1::2]) if interleaved else rotated.chunk(2, dim=-1)
+    pairs = first * cos - second * sin, second * cos + first * sin
+    joined = torch.stack(pairs, dim=-1).flatten(-2) if interleaved else torch.cat(pairs, dim=-1)
+    return torch.cat([joined, rest], dim=-1) if rest.shape[-1] else joined
 
 
 class Rotary(nn.Module):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from model.analysis.distributions import entropy
-from model.analysis.mechanisms.modern_parts import rotate_pairs
+from model.analysis.positions.rotation import rotate_pairs
 from model.run import Run
 from pages.lessons.reading import Facts
 

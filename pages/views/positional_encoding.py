@@ -8,18 +8,9 @@ import numpy as np
 import pandas as pd
 
 from model.analysis.heads.softmax import mask_orders
-from model.analysis.mechanisms.modern_parts import rotate_pairs
 from model.analysis.positions import position_table, word_order
-from model.analysis.positions.rope import rope, rope_by_offset, rope_scores
-from model.analysis.positions.run_positions import (
-    attention_with,
-    biased_head,
-    extend_angles,
-    reorder_words,
-    rotated_head,
-    shifted_scores,
-    word_positions,
-)
+from model.analysis.positions.rotation import extend_angles, rotate_pairs, rotated_head, shifted_scores, with_rope
+from model.analysis.positions.score_bias import biased_head
 from model.analysis.stream import vocabulary
 from model.network.embedding import InputEmbedding, sinusoids
 from model.network.masks import alibi_bias, alibi_slopes
@@ -65,7 +56,14 @@ def _scheme(run: Run) -> str:
     """What the model does for positions: "added", "rope" or "bias"; "none": none of these could be read."""
     if _adds(run):
         return "added"
-    return next((name for name, field in FIELDS.items() if attention_with(run.trace, run.attention, field)), "none")
+    return next((name for name, field in FIELDS.items() if _attention_with(run, field)), "none")
+
+
+def _attention_with(run: Run, field: str) -> Attention | None:
+    """The chosen attention if its `field` is set, else the first of the run, which may have it in some layers only."""
+    places = sorted(run.trace.attentions, key=lambda place: (place[0] != run.attention.kind, place))
+    attentions = (run.attention, *(run.trace.attention(*place) for place in places))
+    return next((attention for attention in attentions if getattr(attention, field) is not None), None)
 
 
 def _follows_formula(run: Run) -> bool:
@@ -99,7 +97,7 @@ def _table(run: Run, side: str | None) -> Array:
 
 def _place(run: Run, field: str) -> tuple[Attention, int]:
     """The chosen head, or where its attention does not have `field`, one that has."""
-    attention = attention_with(run.trace, run.attention, field)
+    attention = _attention_with(run, field)
     return attention, min(run.head, attention.n_heads - 1)
 
 
@@ -123,7 +121,7 @@ OFF = {"encoder": "Encoder", "both": "Encoder and decoder"}
 def _words(run: Run) -> tuple[tuple[int, ...], ...]:
     """Positions of the pieces of each word that can move."""
     if len(run.trace.streams) == 1:
-        return word_positions(run.trace)
+        return word_order.word_positions(run.trace)
     return word_order.source_words(run.trace.src_tokens)
 
 
@@ -142,7 +140,7 @@ LEFT_OUT = choice(
 
 @view(
     "Word order",
-    code=(word_order.without_positions, word_order.run_both_orders, reorder_words),
+    code=(word_order.without_positions, word_order.run_both_orders, word_order.reorder_words),
     needs=(REORDERED,),
 )
 def order(run: Run, seed: int = SEED, typed: str | None = ORDER, left_out: str | None = LEFT_OUT) -> Result:
@@ -245,7 +243,7 @@ def _one_stack(run: Run, seed: int, facts: dict[str, Any]) -> Result:
     if facts["count"] < 2:
         return Result(facts=facts)
     (stream,) = run.trace.streams.values()
-    after = run.compute(reorder_words, run.opened, run.trace, seed)
+    after = run.compute(word_order.reorder_words, run.opened, run.trace, seed)
     largest, size = after.logits_change.max(), np.abs(run.trace.logits).max()
     names, titles = stream.tokens.labels, ("token, in its own order", "largest change of a logit")
     bars = Bars(
@@ -731,7 +729,7 @@ WHOLE_SHIFT = slider(
 )
 
 
-@view("Learned, RoPE, ALiBi", code=(rope, rope_scores), needs=(Need.ADDED_POSITIONS,))
+@view("Learned, RoPE, ALiBi", code=(with_rope,), needs=(Need.ADDED_POSITIONS,))
 def schemes(
     run: Run,
     side: str | None = SIDE,
@@ -750,7 +748,7 @@ def schemes(
         if not learned:
             return Result(facts=facts, lacks=Need.LEARNED_POSITIONS)
         table = _table(run, side)[:rows]
-        paper = position_table.sinusoidal_encoding(*table.shape)
+        paper = sinusoids(*table.shape).numpy()
         maps = {"learned by this model": table, "sinusoids of the paper": paper}
         return Result({"beside": StackedMaps(maps=maps)}, facts)
     if attention.crosses or (scheme == "rope" and not _rotatable(run, scheme)):
@@ -767,8 +765,8 @@ def _weights_of(attention: Attention, head: int, pre_softmax: Array) -> Array:
 def _with_rope(run: Run, query: int, key: int, shift: int) -> tuple[dict, dict, dict]:
     """The head's own q and k, rotated by their positions: pictures, facts and arrays."""
     attention, head = run.attention, run.head
-    q, k, plain = attention.q[head], attention.k[head], attention.scores[head]
-    after = rope_scores(q, k)
+    plain, rotated = attention.scores[head], with_rope(attention)
+    after, moved = (shifted_scores(rotated, head, by) for by in (0, shift))
     weights = _weights_of(attention, head, after * attention.scale)
     maps, scale = _compared(
         attention,
@@ -776,17 +774,15 @@ def _with_rope(run: Run, query: int, key: int, shift: int) -> tuple[dict, dict, 
         {"Scores q · k": plain, "Scores after RoPE": after},
         {"Attention weights": attention.pattern[head], "Weights after RoPE": weights},
     )
-    reach = max(len(q) - 1, 24)
-    offsets = np.arange(-reach, reach + 1)
-    by_offset = rope_by_offset(q[query], k[key], offsets)
+    pairs = rotate_pairs(rotated, head, query, key)
     facts = {
         "limit": scale.high,
         "shift": shift,
         "count": plain.size,
-        "off": np.abs(rope_scores(q, k, shift) - after).max(),
+        "off": np.abs(moved - after).max(),
         "size": np.abs(after).max(),
     }
-    curve = score_by_offset(offsets, by_offset, float(plain[query, key]), key - query)
+    curve = score_by_offset(pairs.offsets, pairs.scores, pairs.unrotated_score, key - query)
     return {"rope": maps, "rope-offsets": curve}, facts, {}
 
 

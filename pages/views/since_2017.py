@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from model.analysis.mechanisms import modern_parts as since
+from model.analysis.positions.rotation import rotate_pairs, rotation_base
 from model.analysis.stream.residual_stream import measure_stream, residual_stream, step_name
 from model.background.attention_costs import layer_sizes
 from model.background.studies import read_study, study_arrays
@@ -104,13 +105,13 @@ KEY = menu("Key", _keys, _heaviest, key="since_key", in_link=False)
 PAIR = slider("Pair of dimensions", _pairs, 2, key="since_pair")
 
 
-@view("RoPE", code=(Rotary, since.rotate_pairs))
+@view("RoPE", code=(Rotary, rotate_pairs))
 def rope(run: Run, token: int = TOKEN, key: int | None = KEY, pair: int | None = PAIR) -> Result:
     """One query and one key before and after their rotation, pair by pair, and their score over the distance."""
     attention = run.attention
     if attention.rotary is None:
         return _added(run, token)
-    rotation, rotary, pair = since.rotate_pairs(attention, run.head, token, key), attention.rotary, pair or 0
+    rotation, rotary, pair = rotate_pairs(attention, run.head, token, key), attention.rotary, pair or 0
     half = len(rotation.frequency)
     dimensions = (2 * pair, 2 * pair + 1) if rotary.interleaved else (pair, pair + half)
     rows, keys = axes(attention)
@@ -134,7 +135,7 @@ def rope(run: Run, token: int = TOKEN, key: int | None = KEY, pair: int | None =
         },
         {
             "rotates": True,
-            "base": since.rotation_base(rotation.frequency, 2 * half),
+            "base": rotation_base(rotation.frequency, 2 * half),
             "half": half,
             "pair": pair,
             "dimensions": dimensions,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.analysis.positions.rope import rope_by_offset, rope_scores
+from model.analysis.positions.rotation import rotate_pairs, shifted_scores, with_rope
 from model.analysis.positions.word_order import SIDES, reorder, run_both_orders, shuffle_words, translate_both_orders
 from model.network.masks import alibi_bias
 from tests.model.checkpoints.test_shipped import FOLDER
@@ -53,15 +53,15 @@ def test_rope_is_drawn_from_the_heads_own_queries_and_keys(
 ) -> None:
     app = shown(part=SCHEMES, pe_scheme="RoPE", kind=KINDS[kind], layer="1", head="2")
     attention = translator.trace(SOURCE, TEXT).attention(kind, 1)
-    mask, q, k = attention.mask[2], attention.q[2], attention.k[2]
-    rotated = rope_scores(q, k)
+    mask, with_angles = attention.mask[2], with_rope(attention)
+    rotated = shifted_scores(with_angles, 2, 0)
     expected = (attention.scores[2], rotated, attention.pattern[2], softmax(rotated / attention.d_k**0.5, mask))
     for found, values in zip(drawn(app, "rope"), expected, strict=True):
         assert found == pytest.approx(np.where(mask, values, np.nan), abs=1e-5, nan_ok=True)
     curve = traces(app, "rope-offsets")[0]
-    assert numbers(curve["y"]) == pytest.approx(
-        rope_by_offset(q[app.selectbox(key="pe_query").value], k[1], numbers(curve["x"]))
-    )
+    pairs = rotate_pairs(with_angles, 2, app.selectbox(key="pe_query").value, 1)
+    assert numbers(curve["x"]).tolist() == pairs.offsets.tolist()
+    assert numbers(curve["y"]) == pytest.approx(pairs.scores)
     app.slider(key="pe_shift").set_value(512).run()
     assert "with all positions of queries and keys shifted by 512" in words(app)
 

@@ -13,88 +13,6 @@ from model.needs import Need
 from model.network.feed_forward import ACTIVATIONS, FUNCTIONS
 from model.trace import Array, Attention, Norm, SubLayer, Trace
 
-REACH = 64
-"""positions on either side of a query at which a key is placed"""
-
-
-@dataclass(frozen=True)
-class Rotation:
-    """What RoPE did to one query and one key (Su et al. 2021): the pairs are those of `Rotary`."""
-
-    frequency: Array
-    """(pair,): radians for each position"""
-    angle: Array
-    """(2, pair): position * frequency, of the query and of the key"""
-    factor: float
-    """by which the lengths of both are multiplied; 1 in RoPE, more in YaRN (Peng et al. 2023, section 3.4)"""
-    q: Array
-    """(2, pair, 2): the query of the run, before the rotation and after it"""
-    k: Array
-    """(2, pair, 2): the same of the key"""
-    products: Array
-    """(2, pair): q . k of each pair, before and after; those after and `rest` sum to the score of the run"""
-    rest: float
-    """q . k of the dimensions that are not rotated"""
-    offsets: Array
-    """(offset,): n - m, for a key at position n and a query at position m; up to 0 in causal attention"""
-    scores: Array
-    """(offset,): the score of the same q and k at each offset"""
-
-    @property
-    def unrotated_score(self) -> float:
-        """The score if nothing were rotated."""
-        return float(self.products[0].sum()) + self.rest
-
-    @property
-    def score(self) -> float:
-        """The score of the run, as the sum of its parts."""
-        return float(self.products[1].sum()) + self.rest
-
-
-def rotate_pairs(attention: Attention, head: int, query: int, key: int) -> Rotation:
-    """One query and one key of a head that rotates them, pair by pair, and their score at other distances.
-
-    Raises:
-        ValueError: the attention rotates nothing.
-    """
-    rotary = attention.rotary
-    if rotary is None:
-        raise ValueError(f"{attention.kind} of this model does not rotate queries and keys")
-    q = np.stack([rotary.pairs(x[head, query].astype(np.float64)) for x in (rotary.q, attention.q)])
-    k = np.stack([rotary.pairs(x[head, key].astype(np.float64)) for x in (rotary.k, attention.k)])
-    rest = slice(2 * rotary.cos.shape[-1], None)
-    constant = float(attention.q[head, query, rest].astype(np.float64) @ attention.k[head, key, rest])
-    # A pair as a complex number: to rotate it by an angle is to multiply it by e^(i angle).
-    turn = rotary.cos + 1j * rotary.sin
-    factor = float(np.abs(turn).mean())
-    frequency = np.angle(turn[1]) if len(turn) > 1 else np.zeros(turn.shape[1])
-    reach = max(REACH, abs(key - query))
-    offsets = np.arange(-reach, 1 if attention.causal and key <= query else reach + 1)
-    fixed, moving = (x[0, :, 0] + 1j * x[0, :, 1] for x in (q, k))
-    moved = moving * np.exp(1j * offsets[:, None] * frequency)
-    return Rotation(
-        frequency=frequency,
-        angle=np.array([[query], [key]]) * frequency,
-        factor=factor,
-        q=q,
-        k=k,
-        products=(q * k).sum(axis=-1),
-        rest=constant,
-        offsets=offsets,
-        scores=factor**2 * (fixed.conj() * moved).real.sum(axis=-1) + constant,
-    )
-
-
-def rotation_base(frequency: Array, turned: int) -> float | None:
-    """b, if the frequencies of the pairs are b^(-2 i / d), d the number of `turned` dimensions; None: they are not."""
-    if len(frequency) < 2:
-        return None
-    exponents = -2 * np.arange(1, len(frequency)) / turned
-    if not (frequency[1:] > 0).all():
-        return None
-    bases = frequency[1:] ** (1 / exponents)
-    return float(np.median(bases)) if np.allclose(bases, bases[0], rtol=1e-2) else None
-
 
 def embedded_token(trace: Trace, stack: str, position: int) -> dict[str, Array]:
     """(d_model,) each: the embedding of one token, what is added for its position, and their sum."""
@@ -237,7 +155,7 @@ def _activation_curve(name: str, z: Array, activated: Array) -> tuple[Array, Arr
 
 def key_distances(attention: Attention) -> Array:
     """(head, head): the largest difference between the keys that two query heads read; exactly 0 where they share."""
-    return np.abs(attention.k[:, None] - attention.k[None]).max(axis=(2, 3))
+    return np.stack([np.abs(attention.k - k).max(axis=(1, 2)) for k in attention.k])  # a head at a time: texts are long
 
 
 def cache_bytes(trace: Trace, kind: str, most: int) -> dict[str, Array]:

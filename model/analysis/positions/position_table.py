@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 
-from model.network.embedding import sinusoids
 from model.trace import Array
 
 
@@ -54,8 +53,3 @@ def rotate(encoding: Array, k: int) -> Array:
     start = encoding[: len(encoding) - k].astype(np.float64)
     pairs = start.reshape(len(start), -1, 2)
     return np.einsum("irc,pic->pir", rotation_blocks(encoding, k), pairs).reshape(start.shape)
-
-
-def sinusoidal_encoding(max_len: int, d_model: int) -> Array:
-    """(max_len, d_model): the paper's sinusoidal table, to compare a learned one with."""
-    return sinusoids(max_len, d_model).numpy()

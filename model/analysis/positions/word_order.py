@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from model.analysis.words import split_at_word_starts
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.translator import Translator
 from model.generation.search import beam_search
 from model.hooks import editing, recording
@@ -145,6 +146,33 @@ def translate_both_orders(
         best = [beam_search(translator.model, [list(ids)])[0][0] for ids in orders]
     first, second = (translator.tokenizer.decode(list(hypothesis.tokens)) for hypothesis in best)
     return first, second
+
+
+@dataclass(frozen=True)
+class Reordered:
+    """A text and the same tokens in another order, through a model of one stack."""
+
+    order: tuple[int, ...]
+    """which token stands at each position"""
+    logits_change: Array
+    """(position,), in the own order: largest change of the logits in the row of the same token"""
+
+
+def word_positions(trace: Trace) -> tuple[tuple[int, ...], ...]:
+    """The positions of each word's tokens; special tokens belong to no word."""
+    (stream,) = trace.streams.values()
+    numbers = [number for number in dict.fromkeys(stream.tokens.words) if number is not None]
+    return tuple(tuple(i for i, word in enumerate(stream.tokens.words) if word == number) for number in numbers)
+
+
+def reorder_words(checkpoint: Checkpoint, trace: Trace, seed: int) -> Reordered:
+    """Shuffle the words of a model of one stack, run it again, and compare each token's logits."""
+    (stream,) = trace.streams.values()
+    words = word_positions(trace)
+    order = move_words(len(stream.tokens.ids), words, shuffle_words(len(words), seed))
+    ids = [stream.tokens.ids[i] for i in order]
+    own, other = (checkpoint.record(trace, trace.interventions, each)["logits"] for each in (stream.tokens.ids, ids))
+    return Reordered(order, np.abs(other[np.argsort(order)] - own).max(axis=-1))
 
 
 def reordered_text(translator: Translator, trace: Trace, permutation: Sequence[int]) -> str:

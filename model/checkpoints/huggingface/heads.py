@@ -9,6 +9,7 @@ from transformers.pytorch_utils import Conv1D
 
 from model.checkpoints.huggingface.attention import AttentionCall
 from model.checkpoints.huggingface.probe import Event, ModuleCall, plain_factor, same
+from model.network.rotary import rotate
 from model.trace import Array
 
 LINEAR = (nn.Linear, Conv1D)
@@ -261,12 +262,3 @@ def _turn(before: Tensor, angles: tuple[Tensor, Tensor], layout: str) -> Tensor 
     if len(cos) != before.shape[1] or 2 * cos.shape[-1] > before.shape[-1]:
         return None
     return rotate(before, cos, sin, layout.startswith("interleaved"))
-
-
-def rotate(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
-    """RoPE (Su et al. 2021): the first 2 r dimensions of each head are rotated by angles (position, r) in pairs."""
-    turned, rest = x[..., : 2 * cos.shape[-1]], x[..., 2 * cos.shape[-1] :]
-    first, second = (turned[..., ::2], turned[..., 1::2]) if interleaved else turned.chunk(2, dim=-1)
-    pairs = first * cos - second * sin, second * cos + first * sin
-    joined = torch.stack(pairs, dim=-1).flatten(-2) if interleaved else torch.cat(pairs, dim=-1)
-    return torch.cat([joined, rest], dim=-1)

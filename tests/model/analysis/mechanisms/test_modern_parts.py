@@ -14,10 +14,8 @@ from model.analysis.mechanisms.modern_parts import (
     embedded_token,
     key_distances,
     norm_steps,
-    rotate_pairs,
-    rotation_base,
 )
-from model.analysis.positions.rope import rope_by_offset
+from model.analysis.positions.rotation import rotate_pairs, rotation_base
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.translator import Translator
 from model.trace import Trace
@@ -62,9 +60,6 @@ def test_the_score_at_the_runs_distance_is_the_runs_and_any_pair_of_positions_at
     found = rotate_pairs(attention, head=1, query=6, key=2)
     assert found.offsets.max() == 0, "a causal query sees no later key"
     assert found.scores[found.offsets == -4] == pytest.approx(attention.scores[1, 6, 2], rel=1e-5)
-    # The other convention of pairs, on the same vectors in its order.
-    q, k = (x[0].ravel() for x in (found.q, found.k))
-    assert found.scores == pytest.approx(rope_by_offset(q, k, found.offsets), rel=1e-4, abs=1e-4)
 
 
 def test_a_model_that_rotates_nothing_is_refused(classic):

@@ -11,19 +11,19 @@ from model.analysis.positions.position_table import (
     rotation_blocks,
     similarity,
     similarity_by_offset,
-    sinusoidal_encoding,
     wavelengths,
     wavelengths_in,
 )
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
 from model.network.config import TransformerConfig
+from model.network.embedding import sinusoids
 from tests.model.tiny import random_model
 
 
 @pytest.fixture(scope="module", params=[(128, 32), (512, 128), (512, 512)], ids=str)
 def encoding(request: pytest.FixtureRequest) -> np.ndarray:
-    return sinusoidal_encoding(*request.param)
+    return sinusoids(*request.param).numpy()
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.analysis.mechanisms.modern_parts import rotate_pairs
-from model.analysis.positions.run_positions import biased_head, reorder_words, rotated_head, shifted_scores
-from model.analysis.positions.word_order import reorder, run_both_orders
+from model.analysis.positions.rotation import rotate_pairs, rotated_head, shifted_scores
+from model.analysis.positions.score_bias import biased_head
+from model.analysis.positions.word_order import reorder, reorder_words, run_both_orders
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, MODELS_VARIABLE, load_checkpoint, save_checkpoint
 from model.checkpoints.tokenizer import train_tokenizer
 from model.network.config import TransformerConfig
