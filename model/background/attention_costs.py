@@ -1,7 +1,4 @@
-"""What attention over n tokens costs, counted from the sizes of a run's layers, and three ways to compute it, timed.
-
-Multiply-adds are those of matrix products; exponentials, norms and sums are not counted.
-"""
+"""What attention over n tokens costs, counted from the sizes of a run's layers, and three ways to compute it, timed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,14 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import elu, scaled_dot_product_attention
 
+from model.background.layer_size import LayerSize, layer_sizes, shared_heads
 from model.background.stopwatch import Contender
 from model.background.table_1 import lstm_work
 from model.trace import Array, Attention, Trace
 
 FULL, WINDOW, FLASH = "Full attention", "Sliding window", "FlashAttention"
 LINEAR, LSTM = "Linear attention", "Recurrent (LSTM)"
-SHARING = ("Multi-head", "Grouped-query", "Multi-query")
-"""full attention with keys and values of their own for each query head, shared by some, shared by all"""
 FLASH_TILE = 64
 """queries and keys of FlashAttention's tile"""
 
@@ -27,23 +23,6 @@ EAGER, FUSED, ELU = "eager: n × n matrices", "fused kernel", "linear: elu + 1"
 MEASURED = (128, 256, 512, 1024, 2048, 4096)
 MOST_WORK = 4e10
 """multiply-adds of one timed call; longer texts than that are not timed"""
-
-
-@dataclass(frozen=True)
-class LayerSize:
-    """What the cost of one attention layer depends on, besides n."""
-
-    d_model: int
-    heads: int
-    kv_heads: int
-    """heads of keys and values"""
-    d_k: int
-    d_v: int
-
-    @property
-    def parameters(self) -> int:
-        """Numbers in W_Q, W_K, W_V and W_O."""
-        return self.d_model * (self.heads + self.kv_heads) * (self.d_k + self.d_v)
 
 
 @dataclass(frozen=True)
@@ -63,21 +42,6 @@ class Cost:
     def memory(self) -> int:
         """All three together, in numbers."""
         return self.scores + self.cache + self.parameters
-
-
-def layer_sizes(trace: Trace, kind: str) -> list[LayerSize]:
-    """The sizes of each layer whose attention of `kind` is in the run, read from its arrays."""
-    return [_size(attention) for (name, _), attention in trace.attentions.items() if name == kind]
-
-
-def _size(a: Attention) -> LayerSize:
-    kv_heads = a.n_heads if a.kv_head is None else len(set(a.kv_head))
-    return LayerSize(a.out.shape[-1], a.n_heads, kv_heads, a.d_k, a.v.shape[-1])
-
-
-def attention_products(queries: int, keys: int, d_k: int, d_v: int) -> int:
-    """Multiply-adds of one head with all weights: q k^T and pattern v."""
-    return queries * keys * (d_k + d_v)
 
 
 def linear_products(positions: int, features: int, d_k: int, d_v: int, random: bool) -> int:
@@ -116,30 +80,16 @@ def attention_costs(sizes: Sequence[LayerSize], n: int, window: int, features: i
     return {name: _total(costs) for name, costs in found.items()}
 
 
-def shared_heads(size: LayerSize) -> dict[str, int]:
-    """Heads of keys and values in the other schemes than the layer's own, by name."""
-    between = size.kv_heads if 1 < size.kv_heads < size.heads else max(size.heads // 4, 1)
-    schemes = dict(zip(SHARING, (size.heads, between, 1), strict=True))
-    own = size.kv_heads
-    return {
-        name: heads
-        for name, heads in schemes.items()
-        if heads != own and (name != "Grouped-query" or 1 < heads < size.heads)
-    }
-
-
 def _full(size: LayerSize, n: int) -> Cost:
-    products = size.heads * attention_products(n, n, size.d_k, size.d_v)
-    cache = n * size.kv_heads * (size.d_k + size.d_v)
-    return Cost(n * size.parameters + products, 2 * size.heads * n * n, cache, size.parameters)
+    work = size.projections(n, n) + size.products(n, n)
+    return Cost(work, 2 * size.heads * n * n, n * size.cached, size.parameters)
 
 
 def _windowed(size: LayerSize, n: int, window: int) -> Cost:
     """Each query reads the `window` nearest keys, or all n (Beltagy et al. 2020; Child et al. 2019)."""
     read = min(window, n)
-    products = size.heads * attention_products(n, read, size.d_k, size.d_v)
-    cache = read * size.kv_heads * (size.d_k + size.d_v)
-    return Cost(n * size.parameters + products, 2 * size.heads * n * read, cache, size.parameters)
+    work = size.projections(n, n) + size.products(n, read)
+    return Cost(work, 2 * size.heads * n * read, read * size.cached, size.parameters)
 
 
 def _tiled(size: LayerSize, n: int) -> Cost:
@@ -156,7 +106,7 @@ def _linear(size: LayerSize, n: int, features: int) -> Cost:
     rows = size.heads + size.kv_heads
     products = linear_products(n * rows, features, size.d_k, size.d_v, random=True)
     state = size.kv_heads * features * (size.d_v + 1)
-    return Cost(n * size.parameters + products, rows * features, state, size.parameters)
+    return Cost(size.projections(n, n) + products, rows * features, state, size.parameters)
 
 
 def even_length(sizes: Sequence[LayerSize], features: int) -> int:
@@ -164,7 +114,7 @@ def even_length(sizes: Sequence[LayerSize], features: int) -> int:
     linear = sum(
         linear_products(size.heads + size.kv_heads, features, size.d_k, size.d_v, random=True) for size in sizes
     )
-    return linear // sum(size.heads * attention_products(1, 1, size.d_k, size.d_v) for size in sizes)
+    return linear // sum(size.products(1, 1) for size in sizes)
 
 
 def _recurrent(size: LayerSize, n: int) -> Cost:
@@ -219,8 +169,7 @@ def cost_over_n(trace: Trace, kind: str, lengths: Sequence[int], window: int, fe
 
 def measured_lengths(size: LayerSize) -> list[int]:
     """Those of `MEASURED` that take a layer no more than `MOST_WORK`, but three at least."""
-    work = [size.heads * attention_products(n, n, size.d_k, size.d_v) for n in MEASURED]
-    return [n for rank, (n, each) in enumerate(zip(MEASURED, work, strict=True)) if rank < 3 or each <= MOST_WORK]
+    return [n for rank, n in enumerate(MEASURED) if rank < 3 or size.products(n, n) <= MOST_WORK]
 
 
 def attention_contenders(attention: Attention, device: str) -> Mapping[str, Contender]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from model.background.layer_size import LayerSize
 from model.network.config import TransformerConfig
 from model.network.families import new_network
 from model.trace import Array
@@ -63,9 +64,9 @@ def multiply_adds(config: TransformerConfig, n_src: int, n_tgt: int) -> dict[str
     matrices = 3 if config.gated else 2
     vocabulary = (n_tgt or n_src) * d_model * config.vocab_size
     return {
-        "encoder_self": _attention(config, encoder, n_src, n_src),
-        "decoder_self": _attention(config, decoder, n_tgt, n_tgt),
-        "cross": _attention(config, crossed, n_tgt, n_src, cross=True),
+        "encoder_self": _attention(LayerSize.of(config), encoder, n_src, n_src),
+        "decoder_self": _attention(LayerSize.of(config), decoder, n_tgt, n_tgt),
+        "cross": _attention(LayerSize.of(config, cross=True), crossed, n_tgt, n_src),
         "encoder_feed_forward": Work(encoder, n_src, 0, 0, 0, encoder * matrices * n_src * d_model * config.d_ff),
         "decoder_feed_forward": Work(decoder, n_tgt, 0, 0, 0, decoder * matrices * n_tgt * d_model * config.d_ff),
         "output": Work(1, n_tgt, 0, 0, 0, vocabulary),
@@ -74,7 +75,7 @@ def multiply_adds(config: TransformerConfig, n_src: int, n_tgt: int) -> dict[str
 
 def self_attention_layer(config: TransformerConfig, n: int) -> Work:
     """Multiply-adds of one layer of self-attention over n tokens, with its own h, h_kv, d_k and d_v."""
-    return _attention(config, 1, n, n)
+    return _attention(LayerSize.of(config), 1, n, n)
 
 
 def work_by_length(config: TransformerConfig, lengths: Sequence[int]) -> dict[str, Array]:
@@ -105,9 +106,6 @@ def break_even(config: TransformerConfig) -> float:
     return sum(work.weights for work in works) / sum(work.scores + work.weighted for work in works)
 
 
-def _attention(config: TransformerConfig, layers: int, queries: int, keys: int, cross: bool = False) -> Work:
-    """Q and Z have h heads, K and V h_kv; Q and K are d_k wide, V and Z d_v. Cross-attention shares no heads."""
-    pairs, shared = layers * config.n_heads * queries * keys, config.n_heads if cross else config.kv_heads
-    width, both = config.d_model, config.d_k + config.d_v
-    projections = layers * width * both * (queries * config.n_heads + keys * shared)
-    return Work(layers, queries, keys, scores=pairs * config.d_k, weighted=pairs * config.d_v, weights=projections)
+def _attention(size: LayerSize, layers: int, queries: int, keys: int) -> Work:
+    pairs = layers * size.heads * queries * keys
+    return Work(layers, queries, keys, pairs * size.d_k, pairs * size.d_v, layers * size.projections(queries, keys))

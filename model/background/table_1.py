@@ -81,12 +81,6 @@ def operations_by_length(lengths: Sequence[int], d: int, k: int, r: int) -> dict
     return {"n": np.array(lengths), "operations": np.array([[cost.operations for cost in row] for row in costs]).T}
 
 
-def attention_work(n: int, d: int) -> int:
-    """Multiply-adds of a multi-head self-attention layer of the paper: n^2 d each for Q K^T and pattern V, and n d^2
-    each for the projections W_Q, W_K, W_V, W_O. `sizes.self_attention_layer` counts those of any configuration."""
-    return 2 * n * n * d + 4 * n * d * d
-
-
 def lstm_work(n: int, d: int) -> int:
     """Multiply-adds of an LSTM layer: four gates, each with a (d, d) matrix for the input and one for the state."""
     return 8 * n * d * d

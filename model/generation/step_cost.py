@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import torch
 
+from model.background.layer_size import LayerSize
 from model.background.sizes import multiply_adds
 from model.generation.steps import steps_of
 from model.network.config import TransformerConfig
@@ -29,7 +30,7 @@ def cached_step(config: TransformerConfig, n_src: int, length: int) -> int:
     works = multiply_adds(config, n_src, 1)
     own, cross = works["decoder_self"], works["cross"]
     own_attention = own.weights + length * (own.scores + own.weighted)
-    memory_projections = cross.layers * n_src * config.d_model * config.n_heads * (config.d_k + config.d_v)
+    memory_projections = cross.layers * LayerSize.of(config, cross=True).projections(0, n_src)
     cross_attention = cross.total - (0 if length == 1 else memory_projections)
     return own_attention + cross_attention + works["decoder_feed_forward"].total + works["output"].total
 

@@ -1,9 +1,12 @@
 """Lesson 10: what language models have kept of 2017, and what they have changed."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from model.analysis.distributions import entropy
 from model.analysis.positions.rotation import rotate_pairs
+from model.background.layer_size import LayerSize
 from model.run import Run
 from pages.lessons.reading import Facts
 
@@ -40,7 +43,8 @@ def rotation(run: Run) -> Facts:
 def cache(run: Run) -> Facts:
     """How many heads of keys and values there are, and the bytes of the cache."""
     config, layers = run.opened.config, len({layer for _, layer in run.trace.attentions})
-    full, shared = (layers * heads * (config.d_k + config.d_v) * 2 for heads in (config.n_heads, config.kv_heads))
+    size = LayerSize.of(config)
+    full, shared = (2 * layers * each.cached for each in (replace(size, kv_heads=size.heads), size))
     return {"config": config, "n": len(run.trace.row_tokens), "full": full, "shared": shared}
 
 

@@ -30,6 +30,7 @@ from model.analysis.mechanisms.sparse_patterns import (
     sweep_sizes,
 )
 from model.background import attention_costs as costs
+from model.background.layer_size import LayerSize, attention_products, layer_sizes
 from model.background.stopwatch import FITTED, Timings, fit_power
 from model.interventions import PatternMask
 from model.network.masks import pattern_mask
@@ -254,7 +255,7 @@ def _work(run: Run, features: int) -> tuple[pd.DataFrame, dict[str, Any]]:
         {
             "weights": ["softmax", "random features", "elu + 1"],
             "features": [np.nan, features, d_k],
-            "multiply-adds": [costs.attention_products(queries, keys, d_k, d_v), random, elu],
+            "multiply-adds": [attention_products(queries * keys, d_k, d_v), random, elu],
             "weights or state, numbers": [queries * keys, features * (d_v + 1), d_k * (d_v + 1)],
         }
     )
@@ -550,9 +551,9 @@ def _time_attention(run: Run) -> Iterator[tuple[float, Timings | None]]:
     return time_side_by_side(contenders, run.trace.device, costs.measured_lengths(_size(run)))
 
 
-def _size(run: Run) -> costs.LayerSize:
+def _size(run: Run) -> LayerSize:
     """Of the first layer of the chosen kind of attention."""
-    return costs.layer_sizes(run.trace, run.kind)[0]
+    return layer_sizes(run.trace, run.kind)[0]
 
 
 AT_ATTENTION = OnRequest(
@@ -585,7 +586,7 @@ def cost_over_n(
     outcome: Timings | None = None,
 ) -> Result:
     """Multiply-adds and memory of all layers over n, counted, and the time of one layer, measured."""
-    sizes, here = costs.layer_sizes(run.trace, run.kind), len(run.attention.key_tokens)
+    sizes, here = layer_sizes(run.trace, run.kind), len(run.attention.key_tokens)
     curves = costs.cost_over_n(run.trace, run.kind, sorted({here, *LENGTHS}), window, features)
     counted = costs.attention_costs(sizes, n, window, features)
     marked = {f"this run: {here:,}": here, f"n = {n:,}": n}
@@ -664,7 +665,7 @@ def _cost_table(counted: Mapping[str, costs.Cost], width: int) -> pd.DataFrame:
 
 
 def _compare(
-    sizes: Sequence[costs.LayerSize], counted: Mapping[str, costs.Cost], features: int, width: int
+    sizes: Sequence[LayerSize], counted: Mapping[str, costs.Cost], features: int, width: int
 ) -> dict[str, Any]:
     """Facts about who needs less than whom, and from where on."""
     full, linear = counted[costs.FULL], counted[costs.LINEAR]

@@ -8,7 +8,7 @@ import pandas as pd
 from model.analysis.mechanisms import modern_parts as since
 from model.analysis.positions.rotation import rotate_pairs, rotation_base
 from model.analysis.stream.residual_stream import measure_stream, residual_stream, step_name
-from model.background.attention_costs import layer_sizes
+from model.background.layer_size import layer_sizes
 from model.background.studies import read_study, study_arrays
 from model.needs import parts_of
 from model.network.feed_forward import FeedForward

@@ -9,6 +9,7 @@ import pytest
 from model.analysis.mechanisms.flash import flash_attention
 from model.analysis.mechanisms.linear_attention import linear_attention, sweep_features
 from model.background import attention_costs as costs
+from model.background.layer_size import layer_sizes
 from model.background.stopwatch import fit_power, measure
 from pages.views import timing
 from tests.pages.figures import figure, numbers, words
@@ -118,7 +119,7 @@ def test_costs_are_counted_from_the_models_sizes(
     app = open_app(PAGE, efficient="Cost over n", cost_memory=memory, **query, **place(KINDS[kind]))
     assert not app.exception
     trace = translator.trace(SOURCE, TARGET)
-    sizes, here = costs.layer_sizes(trace, kind), len(trace.attention(kind, 1).key_tokens)
+    sizes, here = layer_sizes(trace, kind), len(trace.attention(kind, 1).key_tokens)
     for key, name, factor in (
         ("efficient_attention-work", "multiply_adds", 1),
         ("efficient_attention-memory", part, 2),

@@ -14,7 +14,8 @@ from model.analysis.mechanisms.sparse_patterns import measure_kept
 from model.analysis.runs.attributions import measure_tokens
 from model.analysis.runs.gradients import stream_gradients
 from model.analysis.stream.residual_stream import measure_stream
-from model.background.attention_costs import attention_costs, layer_sizes
+from model.background.attention_costs import attention_costs
+from model.background.layer_size import layer_sizes
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
 from model.generation.beam_tree import search_again
 from model.generation.sampling import Sampling, sample_again

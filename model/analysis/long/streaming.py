@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from model.analysis.long.long_run import read_ids, why_no_long_run, with_positions
+from model.background.layer_size import LayerSize
 from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import Edit, editing, recording
@@ -93,9 +94,8 @@ def compare(checkpoint: Checkpoint, text: str, window: int) -> Iterator[tuple[fl
 
 def cache_bytes(checkpoint: Checkpoint, tokens: int, width: int = 4) -> int:
     """Of the keys and values of so many tokens in all layers."""
-    config = checkpoint.config
-    heads = sum(len(kind.layers) * kind.kv_heads for kind in checkpoint.kinds)
-    return heads * (config.d_k + config.d_v) * tokens * width
+    layers = sum(len(kind.layers) for kind in checkpoint.kinds)
+    return layers * LayerSize.of(checkpoint.config).cached * tokens * width
 
 
 def kept_keys(kept: CachedTokens, n: int) -> Tensor:

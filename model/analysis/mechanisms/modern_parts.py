@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from model.background.layer_size import LayerSize, shared_heads
 from model.checkpoints.checkpoint import Checkpoint
 from model.needs import Need
 from model.network.feed_forward import ACTIVATIONS, FUNCTIONS
@@ -170,10 +171,9 @@ def cache_bytes(trace: Trace, kind: str, most: int) -> dict[str, Array]:
         n: (length,); kv_heads: (scheme,), from one for each query head to one for all, the model's own among them;
         bytes: (scheme, length); run: (2,), the n of this run, and the bytes of its own keys and values.
     """
-    own, attentions = trace.kind(kind), [a for (name, _), a in trace.attentions.items() if name == kind]
-    first = attentions[0]
-    between = own.kv_heads if 1 < own.kv_heads < own.heads else own.heads // 4
-    kv_heads = np.array(sorted({own.heads, own.kv_heads, max(between, 1), 1}, reverse=True))
+    attentions = [trace.attention(kind, layer) for layer in trace.kind(kind).layers]
+    first, size = attentions[0], LayerSize.read(attentions[0])
+    kv_heads = np.array(sorted({size.kv_heads, *shared_heads(size).values()}, reverse=True))
     each = sum(a.d_k * a.k.itemsize + a.v.shape[-1] * a.v.itemsize for a in attentions)
     distinct = [np.unique(a.kv_head, return_index=True)[1] for a in attentions]
     run = sum(a.k[heads].nbytes + a.v[heads].nbytes for a, heads in zip(attentions, distinct, strict=True))

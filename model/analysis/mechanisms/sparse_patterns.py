@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from model.background.layer_size import attention_products
 from model.checkpoints.checkpoint import Checkpoint
 from model.interventions import Intervention, MaskEdit, PatternMask
 from model.trace import Array, Attention, Trace
@@ -44,7 +45,7 @@ def measure_kept(trace: Trace, kind: str, pattern: PatternMask) -> KeptWeights:
         share.append((weights * kept).sum(axis=(1, 2)) / np.where(total > 0, total, 1))
         for name, mask in {"all": np.ones_like(kept), "visible": attention.mask, "kept": kept}.items():
             cells[name] += int(mask.sum())
-            work[name] += int(mask.sum()) * (attention.d_k + attention.v.shape[-1])
+            work[name] += attention_products(int(mask.sum()), attention.d_k, attention.v.shape[-1])
     return KeptWeights(np.array(share), cells, work, {name: SCORE_BYTES * count for name, count in cells.items()})
 
 

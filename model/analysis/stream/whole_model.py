@@ -14,6 +14,7 @@ import numpy as np
 from model.analysis.distributions import entropy
 from model.analysis.stream.residual_stream import lengths, measure_stream
 from model.analysis.sweep import log_probability, sweep
+from model.background.layer_size import LayerSize
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import hook_points
 from model.interventions import Intervention, PositionsOff, ResidualOff, SublayerOff
@@ -197,33 +198,28 @@ def _norm(norm: Norm | None) -> dict[str, Any]:
 
 def _attention(attention: Attention) -> dict[str, Any]:
     """What is the same for all tokens: matrices, work, weights, and how its scores are made."""
-    heads, queries, keys = attention.pattern.shape
-    kv_heads = heads if attention.kv_head is None else len(set(attention.kv_head))
-    (d_in, d_k), (d_keys, d_v), d_model = (
-        (attention.query_input.shape[-1], attention.d_k),
-        (attention.key_input.shape[-1], attention.v.shape[-1]),
-        attention.out.shape[-1],
-    )
+    _, queries, keys = attention.pattern.shape
+    size = LayerSize.read(attention)
     shapes = {
-        "W_Q": (d_in, heads * d_k),
-        "W_K": (d_keys, kv_heads * d_k),
-        "W_V": (d_keys, kv_heads * d_v),
-        "W_O": (heads * d_v, d_model),
+        "W_Q": (attention.query_input.shape[-1], size.heads * size.d_k),
+        "W_K": (attention.key_input.shape[-1], size.kv_heads * size.d_k),
+        "W_V": (attention.key_input.shape[-1], size.kv_heads * size.d_v),
+        "W_O": (size.heads * size.d_v, size.d_model),
     }
     rows = {"W_Q": queries, "W_K": keys, "W_V": keys, "W_O": queries}
-    products = heads * queries * keys * (d_k + d_v)
     norms = attention.qk_norm
     gammas = {} if norms is None else {"γ_Q": norms.q_norm.gamma.shape, "γ_K": norms.k_norm.gamma.shape}
     return {
         "matrices": {} if attention.projections is None else shapes | gammas,
-        "multiply_adds": products + sum(rows[name] * math.prod(shape) for name, shape in shapes.items()),
+        "multiply_adds": size.products(queries, keys)
+        + sum(rows[name] * math.prod(shape) for name, shape in shapes.items()),
         "pattern": np.where(attention.mask, attention.pattern, np.nan),
         "facts": {
-            "kv_heads": kv_heads,
+            "kv_heads": size.kv_heads,
             "normed": norms is not None,
             "rotary": attention.rotary is not None,
             "scale": attention.scale,
-            "d_k": d_k,
+            "d_k": size.d_k,
             "softcap": attention.softcap,
             "bias": attention.bias is not None,
         },

@@ -10,9 +10,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from model.analysis.mechanisms.linear_attention import elu_features, kernel_weights
 from model.analysis.mechanisms.modern_parts import cache_bytes
 from model.background import attention_costs as costs
-from model.background.attention_costs import LayerSize, attention_contenders, attention_costs, cost_over_n, layer_sizes
+from model.background.attention_costs import attention_contenders, attention_costs, cost_over_n
+from model.background.layer_size import LayerSize, attention_products, layer_sizes, shared_heads
 from model.background.sizes import self_attention_layer
-from model.background.table_1 import attention_work, lstm_work
+from model.background.table_1 import lstm_work
 from model.checkpoints.language_model import LanguageModel
 from model.trace import Trace
 from tests.model.checkpoints.test_language_model import MODERN
@@ -52,7 +53,7 @@ def test_heads_that_share_keys_are_counted_once(modern: Trace) -> None:
     n = int(stored["run"][0])
     counted = attention_costs(sizes, n, 4, 4)
     assert 4 * counted[costs.FULL].cache == stored["run"][1]
-    others = costs.shared_heads(sizes[0])
+    others = shared_heads(sizes[0])
     assert sizes[0].kv_heads not in others.values()
     for name, heads in others.items():
         assert counted[name].cache * sizes[0].kv_heads == counted[costs.FULL].cache * heads
@@ -70,13 +71,13 @@ def test_heads_that_share_keys_are_counted_once(modern: Trace) -> None:
     ],
 )
 def test_the_schemes_of_sharing_are_the_other_ones(heads: int, own: int, others: dict[str, int]) -> None:
-    assert costs.shared_heads(replace(SIZE, heads=heads, kv_heads=own)) == others
+    assert shared_heads(replace(SIZE, heads=heads, kv_heads=own)) == others
 
 
 def test_multiply_adds_are_those_that_torch_makes() -> None:
     q, k, v = (torch.randn(3, 10, width, generator=torch.Generator().manual_seed(width)) for width in (8, 8, 5))
     for function, expected in (
-        (lambda: costs.eager_attention(q, k, v, 0.3), 3 * costs.attention_products(10, 10, 8, 5)),
+        (lambda: costs.eager_attention(q, k, v, 0.3), 3 * attention_products(100, 8, 5)),
         # The sum of phi(k) is no product of matrices.
         (lambda: costs.elu_attention(q, k, v), 3 * (costs.linear_products(20, 8, 8, 5, random=False) - 10 * 8)),
     ):
@@ -90,7 +91,7 @@ def test_multiply_adds_are_those_that_torch_makes() -> None:
 def test_counts_agree_with_table_1() -> None:
     for n in (1, 7, 1000):
         found = attention_costs([SIZE], n, 4, 4)
-        assert found[costs.FULL].multiply_adds == attention_work(n, SIZE.d_model)
+        assert found[costs.FULL].multiply_adds == 2 * n * n * SIZE.d_model + 4 * n * SIZE.d_model**2
         assert found[costs.LSTM].multiply_adds == lstm_work(n, SIZE.d_model)
 
 
@@ -208,5 +209,5 @@ def test_large_layers_are_timed_at_fewer_lengths() -> None:
     lengths = costs.measured_lengths(large)
     assert lengths == list(costs.MEASURED[: len(lengths)])
     assert 3 <= len(lengths) < len(costs.MEASURED)
-    assert 64 * costs.attention_products(lengths[-1], lengths[-1], 128, 128) <= costs.MOST_WORK
+    assert 64 * attention_products(lengths[-1] ** 2, 128, 128) <= costs.MOST_WORK
     assert len(costs.measured_lengths(replace(SIZE, heads=10**6))) == 3
