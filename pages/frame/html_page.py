@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from urllib.parse import urlencode
 
 import streamlit
 from starlette.requests import Request
@@ -22,6 +23,8 @@ STYLE = Path(__file__).with_name("style.css")
 SCRIPTS = Path(streamlit.__file__).with_name("static") / "static/js"
 MOVED = {"translate": "", "how_it_is_known": "verification", "said_and_measured": "common_claims"}
 """addresses that a reader may guess, or know from earlier versions -> today's, below the root"""
+MOVED_TABS = {"Is attention an explanation?": "Other weights, same output?", "Value zeroing": "Value zeroing"}
+"""tabs of the model card that are tabs of Gradients today"""
 # Inline styles, because Streamlit and Plotly write them; scripts from blobs, because that is how Streamlit loads those
 # of components. Eval, because Plotly may compile with it, and because the browser tests, which run under this policy,
 # wait by it: it opens no way to another host. The app may stand in a frame on any page (`?embed=true`), so nothing is
@@ -83,10 +86,8 @@ def _script_hashes() -> str:
 async def _complete(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
     if "text/html" not in request.headers.get("accept", ""):
         return await answer(request)
-    if (moved := MOVED.get(request.url.path.rpartition("/")[2])) is not None:
-        # Relative, because behind a proxy the app may stand below another path.
-        query = f"?{request.url.query}" if request.url.query else ""
-        return RedirectResponse(f"./{moved}{query}")
+    if (moved := _moved(request)) is not None:
+        return RedirectResponse(moved)
     request.scope["headers"] = [(name, value) for name, value in request.scope["headers"] if name not in _UNUSED]
     response = await answer(request)
     if not response.headers.get("content-type", "").startswith("text/html"):
@@ -97,6 +98,15 @@ async def _complete(request: Request, answer: Callable[[Request], Awaitable[Resp
     if not has_started():
         body = body.replace(b"</head>", f"{_early_plotly()}</head>".encode(), 1)
     return HTMLResponse(body.replace(b"</body>", style, 1), response.status_code, {"Cache-Control": "no-cache"})
+
+
+def _moved(request: Request) -> str | None:
+    """Today's address of one that has changed; relative, because the app may stand below another path of a proxy."""
+    page, query = request.url.path.rpartition("/")[2], dict(request.query_params)
+    if page == "model_card" and (tab := MOVED_TABS.get(query.get("card", ""))):
+        del query["card"]
+        return f"./gradients?{urlencode(query | {'part': tab})}"
+    return f"./{MOVED[page]}{request.url.query and '?'}{request.url.query}" if page in MOVED else None
 
 
 @cache

@@ -27,18 +27,29 @@ from model.analysis.runs.gradients import (
     stream_gradients,
     stream_steps,
 )
+from model.analysis.runs.swapped_weights import NAMES as DISTANCES
+from model.analysis.runs.swapped_weights import (
+    Distances,
+    HeadDistances,
+    ValueEffects,
+    rank_correlation,
+    swap_every_head,
+    swap_weights,
+    zero_values,
+)
 from model.background import recurrence
 from model.checkpoints.checkpoint import Checkpoint
-from model.interventions import ResidualOff, Unscaled
+from model.interventions import ResidualOff, UniformAttention, Unscaled
 from model.run import TAUS, Run
-from model.trace import Array, Attention, Trace
+from model.trace import KIND_TITLES, Array, Attention, Trace
 from pages.views import Need, OnRequest, Result, view
 from pages.views.chosen_token import QUERY
 from pages.views.controls import choice, menu, steps
 from pages.views.names import LETTER_MODELS, axes
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale
 from viz.heatmap import signed_axis
-from viz.theme import CHOSEN, OKABE_ITO
+from viz.special.swapped_weights import swap_scatter
+from viz.theme import CHOSEN, OKABE_ITO, VALUE
 from viz.tokens import decoder_rows, labels
 
 WEIGHTS = {"trained": "as trained", "random": "random, before training"}
@@ -52,6 +63,7 @@ NAMES = {
     "zeroing": "value zeroing",
 }
 RANDOM = "random order"
+PLAY = ":material/play_arrow:"
 MOST_TOKENS = 100
 """of a run whose tokens are removed without a button"""
 COLOURS = (*OKABE_ITO[:4], "#999999")
@@ -305,7 +317,7 @@ MEASURE = OnRequest(
     "gradients_measure",
     _judge,
     lambda run, row, removal, over: (run.trace, _layer(run), _rows(run, row, over), removal),
-    icon=":material/play_arrow:",
+    icon=PLAY,
     at_once=_is_short,
 )
 
@@ -380,3 +392,141 @@ def _verdict(verdict: Verdict, names: Sequence[str]) -> pd.DataFrame:
         table[f"ρ with {name}"] = np.append(column, np.nan)
     table.attrs["floats"] = "%.3f"
     return table
+
+
+SEEDS = tuple(range(20))
+WAYS = {"uniform": "Uniform", "permuted": "Shuffled"}
+SHORT = {"tv": "Total variation", "jsd": "Jensen-Shannon"}
+EXPLAINED = (Need.CROSS_ATTENTION, Need.OWN_LAYERS)
+
+
+def _places(run: Run) -> dict[str, str]:
+    return {"head": f"Layer {run.layer}, head {run.head}", "kind": "Every head of this kind"}
+
+
+WHICH = choice("Replace the weights of", _places, key="explain_which")
+WAY = choice("Replaced by", lambda _, which: WAYS if which == "kind" else {}, key="explain_way")
+DISTANCE = choice("Distance", lambda _, which: SHORT if which == "kind" else {}, key="explain_distance")
+
+
+def _swap(run: Run, which: str) -> Iterator[tuple[float, list[Distances] | HeadDistances]]:
+    if which == "kind":
+        for heads in swap_every_head(run.opened, run.trace, run.kind):
+            yield heads.done, heads
+        return
+    swaps: list[Distances] = []
+    for one in swap_weights(run.opened, run.trace, run.kind, run.layer, run.head, SEEDS):
+        swaps.append(one)
+        yield len(swaps) / (1 + len(SEEDS)), swaps
+
+
+def _swapped(run: Run, which: str) -> tuple:
+    return (run.trace, run.kind) if which == "kind" else (run.trace, run.kind, run.layer, run.head)
+
+
+SWAP = OnRequest("Replace the weights", "explain_swap", _swap, _swapped, icon=PLAY)
+
+
+@view(
+    "Other weights, same output?",
+    code=(swap_weights, swap_every_head),
+    needs=EXPLAINED,
+    on_request=SWAP,
+)
+def other_weights(
+    run: Run,
+    which: str = WHICH,
+    way: str | None = WAY,
+    distance: str | None = DISTANCE,
+    outcome: list[Distances] | HeadDistances | None = None,
+) -> Result:
+    """How far the output moves when the weights of a head, or of each head of a kind, are replaced."""
+    facts = {"kind": KIND_TITLES[run.kind], "done": outcome is not None, "which": which, "seeds": len(SEEDS)}
+    if outcome is None:
+        return Result(facts=facts)
+    if which == "head":
+        every = {name: np.array([getattr(one, name) for one in outcome]) for name in DISTANCES}
+        return Result({"swaps": _one_head(outcome)}, facts, every)
+    arrays = getattr(outcome, way)
+    moved, output = arrays[f"pattern_{distance}"], arrays[f"output_{distance}"]
+    layer, head = np.unravel_index(np.nanargmax(output), output.shape)
+    chart = swap_scatter(
+        moved,
+        output,
+        distance,
+        (run.layer, run.head),
+        f"{KIND_TITLES[run.kind]}: a point a head, its weights {'made uniform' if way == 'uniform' else 'shuffled'}",
+    )
+    facts |= {
+        "below": int((output < moved).sum()),
+        "heads": output.size,
+        "strongest": (int(layer), int(head), output.max()),
+        "way": way,
+    }
+    everything = {
+        f"{name}_{measure}": array
+        for name, arrays in (("uniform", outcome.uniform), ("permuted", outcome.permuted))
+        for measure, array in arrays.items()
+    }
+    return Result({"swaps": chart}, facts, everything)
+
+
+def _one_head(swaps: list[Distances]) -> pd.DataFrame:
+    """How far weights and output moved, with uniform weights and in the median of the shuffles."""
+    uniform = next(one.means for one in swaps if isinstance(one.intervention, UniformAttention))
+    shuffled = pd.DataFrame([one.means for one in swaps if not isinstance(one.intervention, UniformAttention)])
+    rows = {"uniform weights": uniform, f"shuffled, median of {len(shuffled)}": shuffled.median().to_dict()}
+    columns = {
+        f"{title} moved, {measure.upper()}": [row[f"{part}_{measure}"] for row in rows.values()]
+        for measure in SHORT
+        for part, title in (("pattern", "weights"), ("output", "output"))
+    }
+    return pd.DataFrame({"swapped for": list(rows), **columns})
+
+
+def _zero(run: Run) -> Iterator[tuple[float, ValueEffects]]:
+    for effects in zero_values(run.opened, run.trace, run.kind, run.layer, run.head):
+        yield float(np.isfinite(effects.change).mean()), effects
+
+
+ZERO = OnRequest(
+    "Zero each key's value",
+    "explain_zero",
+    _zero,
+    lambda run: (run.trace, run.kind, run.layer, run.head),
+    icon=PLAY,
+)
+
+
+@view("Value zeroing", code=(zero_values, rank_correlation), needs=EXPLAINED, on_request=ZERO)
+def value_zeroing(run: Run, outcome: ValueEffects | None = None) -> Result:
+    """What each key's value contributes, beside the attention weight on it."""
+    if outcome is None:
+        return Result(facts={"done": False})
+    keys = labels(run.attention.key_tokens)
+    weights, shares = run.attention.pattern[run.head].mean(axis=0), outcome.share.mean(axis=0)
+    rank = rank_correlation(weights, shares)
+    table = pd.DataFrame(
+        {
+            "position": range(len(keys)),
+            "key": keys,
+            "attention weight": weights,
+            "value zeroing": shares,
+            "change in log p, nats": outcome.change,
+        }
+    )
+    hatched = {"color": VALUE, "pattern": {"shape": "/"}}
+    chart = Bars(
+        keys,
+        {"attention weight": weights, "value zeroing": shares},
+        ("key", "share of the row, mean"),
+        colours=(OKABE_ITO[0], hatched),
+        number=".6f",
+        what="key",
+        height=340,
+    )
+    return Result(
+        {"zeroing": chart, "table": table},
+        {"done": True, "keys": len(keys), "rank": None if np.isnan(rank) else rank},
+        {"distance": outcome.distance},
+    )

@@ -1,41 +1,26 @@
 """Model card: scores, size and configuration of this checkpoint, and the cost of its attention."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
 
-from model.analysis.runs.swapped_weights import (
-    NAMES,
-    Distances,
-    HeadDistances,
-    ValueEffects,
-    rank_correlation,
-    swap_every_head,
-    swap_weights,
-    zero_values,
-)
 from model.background.sizes import Work, break_even, count_parameters, multiply_adds, work_by_length
 from model.background.table_3 import TABLE_3, rounded_millions
 from model.checkpoints.card import evaluate_command, in_digits
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import CheckpointError, load_checkpoint, shown_name
-from model.interventions import UniformAttention
 from model.network.config import PRESETS
 from model.network.encoder_decoder import Transformer
 from model.run import Run
 from model.trace import KIND_TITLES
-from pages.views import Need, OnRequest, Result, view
-from pages.views.controls import choice
+from pages.views import Need, Result, view
 from pages.views.names import card_of, is_outdated
-from viz.forms import Bars, Document, Line, Lines, Mark, Table
+from viz.forms import Document, Line, Lines, Mark, Table
 from viz.latex import signed
 from viz.special.model_card import ATTENTION, COLOURS, amount, lengths_to_plot, log_axes, percentages
-from viz.special.swapped_weights import swap_scatter
-from viz.theme import OKABE_ITO, VALUE
-from viz.tokens import labels
 
 PARTS = {
     **{name: title.lower() for name, title in KIND_TITLES.items()},
@@ -230,145 +215,6 @@ def work_of_sentence(run: Run) -> Result:
         }
     )
     return Result({"work": Table(table, LOCALIZED)}, {"total": sum(totals)})
-
-
-SEEDS = tuple(range(20))
-WAYS = {"uniform": "Uniform", "permuted": "Shuffled"}
-SHORT = {"tv": "Total variation", "jsd": "Jensen-Shannon"}
-EXPLAINED = (Need.CROSS_ATTENTION, Need.OWN_LAYERS)
-
-
-def _places(run: Run) -> dict[str, str]:
-    return {"head": f"Layer {run.layer}, head {run.head}", "kind": "Every head of this kind"}
-
-
-WHICH = choice("Replace the weights of", _places, key="explain_which")
-WAY = choice("Replaced by", lambda _, which: WAYS if which == "kind" else {}, key="explain_way")
-DISTANCE = choice("Distance", lambda _, which: SHORT if which == "kind" else {}, key="explain_distance")
-
-
-def _swap(run: Run, which: str) -> Iterator[tuple[float, list[Distances] | HeadDistances]]:
-    if which == "kind":
-        for heads in swap_every_head(run.opened, run.trace, run.kind):
-            yield heads.done, heads
-        return
-    swaps: list[Distances] = []
-    for one in swap_weights(run.opened, run.trace, run.kind, run.layer, run.head, SEEDS):
-        swaps.append(one)
-        yield len(swaps) / (1 + len(SEEDS)), swaps
-
-
-def _swapped(run: Run, which: str) -> tuple:
-    return (run.trace, run.kind) if which == "kind" else (run.trace, run.kind, run.layer, run.head)
-
-
-PLAY = ":material/play_arrow:"
-SWAP = OnRequest("Replace the weights", "explain_swap", _swap, _swapped, icon=PLAY)
-
-
-@view(
-    "Is attention an explanation?",
-    code=(swap_weights, swap_every_head),
-    needs=EXPLAINED,
-    on_request=SWAP,
-)
-def explanation(
-    run: Run,
-    which: str = WHICH,
-    way: str | None = WAY,
-    distance: str | None = DISTANCE,
-    outcome: list[Distances] | HeadDistances | None = None,
-) -> Result:
-    """How far the output moves when the weights of a head, or of each head of a kind, are replaced."""
-    facts = {"kind": KIND_TITLES[run.kind], "done": outcome is not None, "which": which, "seeds": len(SEEDS)}
-    if outcome is None:
-        return Result(facts=facts)
-    if which == "head":
-        every = {name: np.array([getattr(one, name) for one in outcome]) for name in NAMES}
-        return Result({"swaps": _one_head(outcome)}, facts, every)
-    arrays = getattr(outcome, way)
-    moved, output = arrays[f"pattern_{distance}"], arrays[f"output_{distance}"]
-    layer, head = np.unravel_index(np.nanargmax(output), output.shape)
-    chart = swap_scatter(
-        moved,
-        output,
-        distance,
-        (run.layer, run.head),
-        f"{KIND_TITLES[run.kind]}: a point a head, its weights {'made uniform' if way == 'uniform' else 'shuffled'}",
-    )
-    facts |= {
-        "below": int((output < moved).sum()),
-        "heads": output.size,
-        "strongest": (int(layer), int(head), output.max()),
-        "way": way,
-    }
-    everything = {
-        f"{name}_{measure}": array
-        for name, arrays in (("uniform", outcome.uniform), ("permuted", outcome.permuted))
-        for measure, array in arrays.items()
-    }
-    return Result({"swaps": chart}, facts, everything)
-
-
-def _one_head(swaps: list[Distances]) -> pd.DataFrame:
-    """How far weights and output moved, with uniform weights and in the median of the shuffles."""
-    uniform = next(one.means for one in swaps if isinstance(one.intervention, UniformAttention))
-    shuffled = pd.DataFrame([one.means for one in swaps if not isinstance(one.intervention, UniformAttention)])
-    rows = {"uniform weights": uniform, f"shuffled, median of {len(shuffled)}": shuffled.median().to_dict()}
-    columns = {
-        f"{title} moved, {measure.upper()}": [row[f"{part}_{measure}"] for row in rows.values()]
-        for measure in SHORT
-        for part, title in (("pattern", "weights"), ("output", "output"))
-    }
-    return pd.DataFrame({"swapped for": list(rows), **columns})
-
-
-def _zero(run: Run) -> Iterator[tuple[float, ValueEffects]]:
-    for effects in zero_values(run.opened, run.trace, run.kind, run.layer, run.head):
-        yield float(np.isfinite(effects.change).mean()), effects
-
-
-ZERO = OnRequest(
-    "Zero each key's value",
-    "explain_zero",
-    _zero,
-    lambda run: (run.trace, run.kind, run.layer, run.head),
-    icon=PLAY,
-)
-
-
-@view("Value zeroing", code=(zero_values, rank_correlation), needs=EXPLAINED, on_request=ZERO)
-def value_zeroing(run: Run, outcome: ValueEffects | None = None) -> Result:
-    """What each key's value contributes, beside the attention weight on it."""
-    if outcome is None:
-        return Result(facts={"done": False})
-    keys = labels(run.attention.key_tokens)
-    weights, shares = run.attention.pattern[run.head].mean(axis=0), outcome.share.mean(axis=0)
-    rank = rank_correlation(weights, shares)
-    table = pd.DataFrame(
-        {
-            "position": range(len(keys)),
-            "key": keys,
-            "attention weight": weights,
-            "value zeroing": shares,
-            "change in log p, nats": outcome.change,
-        }
-    )
-    hatched = {"color": VALUE, "pattern": {"shape": "/"}}
-    chart = Bars(
-        keys,
-        {"attention weight": weights, "value zeroing": shares},
-        ("key", "share of the row, mean"),
-        colours=(OKABE_ITO[0], hatched),
-        number=".6f",
-        what="key",
-        height=340,
-    )
-    return Result(
-        {"zeroing": chart, "table": table},
-        {"done": True, "keys": len(keys), "rank": None if np.isnan(rank) else rank},
-        {"distance": outcome.distance},
-    )
 
 
 @view("The paper's Table 3")

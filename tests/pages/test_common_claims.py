@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("streamlit")
 
 from model.analysis.heads.common_claims import Removal, row_evenness
-from model.analysis.heads.many_sentences import Head, ManySentences
+from model.analysis.heads.many_sentences import ManySentences, MeasuredHead
 from model.background.paper_results import TABLE_2, TRAINING_HOURS, operations_of
 from model.background.sizes import count_parameters, self_attention_layer
 from model.background.table_1 import lstm_work
@@ -72,7 +72,7 @@ def test_verdicts_follow_from_the_losses(loss: float, run: Run) -> None:
 
 @pytest.mark.parametrize(("errors", "holds"), [([0.2, 0.4], True), ([0.2, 0.6], False), ([], None)])
 def test_cross_attention_aligns_words_if_each_head_does(errors: list[float], holds: bool | None, run: Run) -> None:
-    heads = [Head("cross", 0, i, "", "", {}, {"errors": error}, {}, ()) for i, error in enumerate(errors)]
+    heads = [MeasuredHead("cross", 0, i, "", "", {}, {"errors": error}, {}, ()) for i, error in enumerate(errors)]
     many = ManySentences(9, "some sentences", "", tuple(heads))
     assert VIEWS["alignment"](run, outcome=many).facts["holds"] is holds
 

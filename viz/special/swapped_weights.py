@@ -1,4 +1,4 @@
-"""Figure of Is attention an explanation?: how swapped weights move the output."""
+"""How swapped weights move the output: a point for each head."""
 
 from math import log
 

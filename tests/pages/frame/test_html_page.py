@@ -56,6 +56,23 @@ def test_another_address_of_a_page_leads_to_its_own_and_keeps_what_it_asks_for(t
         assert dict(found.url.params) == {"source": "A dog", "head": "1"}
 
 
+@pytest.mark.parametrize(
+    ("card", "part"),
+    [
+        ("Is attention an explanation?", "Other weights, same output?"),
+        ("Value zeroing", "Value zeroing"),
+        ("Scores", ""),
+    ],
+)
+def test_a_tab_that_stands_on_another_page_today_is_opened_there(card: str, part: str) -> None:
+    routes = [Route("/{path:path}", lambda request: HTMLResponse(f"<body>{request.url}</body>"))]
+    client = TestClient(Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=complete_page)]))
+    query = {"source": "A dog & a cat", "card": card}
+    found = client.get("/folder/model_card", params=query, headers={"accept": "text/html"})
+    assert found.url.path == f"/folder/{'gradients' if part else 'model_card'}"
+    assert dict(found.url.params) == {"source": "A dog & a cat", "part": part} if part else query
+
+
 @pytest.mark.parametrize("path", ["/", "/text", "/missing", "/translate"])
 @pytest.mark.parametrize("accept", ["text/html", "*/*"])
 def test_every_answer_has_the_content_security_policy(path: str, accept: str) -> None:

@@ -209,7 +209,7 @@ BUTTONS = {
     "Which heads matter": ("which_go",),
     "Many temperatures": ("temperature-run-many",),
     "Broken on purpose": ("mistake_check",),
-    "Is attention an explanation?": ("explain_swap",),
+    "Other weights, same output?": ("explain_swap",),
     "Value zeroing": ("explain_zero",),
 }
 SETTINGS = {
