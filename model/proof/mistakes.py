@@ -31,7 +31,7 @@ from model.network.encoder_decoder import Transformer
 from model.network.encoder_only import EncoderOnly
 from model.network.layers import DecoderLayer
 from model.network.network import Network
-from model.proof.claims import CLAIMS, Claim, Measurement, error_arrays
+from model.proof.claims import CLAIMS, Claim, Measurement
 from model.proof.measures import Case
 from model.trace import Array, Trace
 
@@ -335,11 +335,6 @@ def check_mistake(
         reason = error if isinstance(error, str) else ""
         found.append(Measurement(claim, None if reason else error, None, 0.0, reason))
         yield Verdict(tuple(found), "", len(found) / len(claims))
-
-
-def verdict_arrays(verdict: Verdict) -> dict[str, Array]:
-    """The same of a verdict that is known."""
-    return error_arrays({measured.claim: measured for measured in verdict.measurements})
 
 
 def _error(claim: Claim, case: Case) -> float | str:

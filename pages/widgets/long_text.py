@@ -158,20 +158,12 @@ def heads_picture(text_run: LongRun, title: str, layer: int, head: int, values: 
     )
 
 
-def head_picture(text_run: LongRun, place: Place, head: int) -> Drawing:
-    """The whole of one head."""
-    whole = (0, len(text_run))
-    return long_map(
-        [_look(text_run, place, long.pooled_head(text_run, place, head), whole, whole)], labels(text_run.tokens.labels)
-    )
-
-
 @st.fragment
 def _show_head(run: Run, text: str) -> None:
     """The whole head, coarse, and what was zoomed into."""
     text_run, place = _run(run.opened, text), (run.kind, run.layer)
     n, case = len(text_run), (run.trace.checkpoint_hash, text, run.place)
-    looks = [_look(text_run, place, _whole_head(run.opened, text, place, run.head), (0, n), (0, n))]
+    looks = [window_of(text_run, place, _whole_head(run.opened, text, place, run.head), (0, n), (0, n))]
     asked, look = st.session_state.get(LOOK, (None, {}))
     look = look if asked == case else {}
     row = look.get("row")
@@ -182,7 +174,7 @@ def _show_head(run: Run, text: str) -> None:
         rows, columns = (top, top + span), (left, left + span)
         size = long.square_size(span, long.CELLS)
         values = long.largest(text_run, place, slice(run.head, run.head + 1), rows, columns, size)[0]
-        looks.append(_look(text_run, place, values, rows, columns))
+        looks.append(window_of(text_run, place, values, rows, columns))
     exact = None if row is None else long.weights(text_run, place, slice(run.head, run.head + 1), (row, row + 1))[0, 0]
     title = f"{run.place.title}, long text of {n} tokens"
     drawing = long_map(looks, labels(text_run.tokens.labels), row=row, weights=exact, title=title)
@@ -196,7 +188,8 @@ def _show_head(run: Run, text: str) -> None:
         st.caption(f"Query {row} {as_markdown(names[row])}: {listed}.")
 
 
-def _look(text_run: LongRun, place: Place, values: Array, rows: long.Span, columns: long.Span) -> LongWindow:
+def window_of(text_run: LongRun, place: Place, values: Array, rows: long.Span, columns: long.Span) -> LongWindow:
+    """Weights at most by square of cells, as the map draws them; squares that the mask hides are NaN."""
     size = long.square_size(rows[1] - rows[0], long.CELLS)
     seen = long.allowed(text_run, place, rows, columns, size)
     return LongWindow(np.where(seen, values, np.nan), rows[0], columns[0], size)

@@ -15,13 +15,15 @@ import numpy as np
 from model.analysis.long import long_run as long
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import load_checkpoint
-from pages.widgets.long_text import head_picture, heads_picture
+from pages.widgets.long_text import heads_picture, window_of
 from tests.bench.browser import chromium, window
 from tests.bench.growth import exponent
 from tests.bench.peers import paint_time
 from tests.bench.standalone import Page, bertviz_page, component_page
 from tests.bench.table import Row
+from viz.canvas.long_map import long_map
 from viz.drawing import Drawing
+from viz.tokens import labels
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -97,7 +99,7 @@ def long_text(_checkpoint: str, lengths: Sequence[int] = LENGTHS, rounds: int = 
                     ran.append(seconds)
                     seconds, heads = _timed(lambda run=run: heads_picture(run, checkpoint.name, 0, 0))
                     built.append(seconds)
-                head = head_picture(run, (run.kinds[0].name, 2), 1)
+                head = _head_picture(run)
             times["run"][n], times["all heads"][n] = statistics.median(ran), statistics.median(built)
             paint = statistics.median(_paint(browser, heads) for _ in range(rounds))
             frames = _frames(browser, head)
@@ -136,6 +138,13 @@ def long_text(_checkpoint: str, lengths: Sequence[int] = LENGTHS, rounds: int = 
             exponent(found),
             unit="",
         )
+
+
+def _head_picture(run: long.LongRun) -> Drawing:
+    """The whole of one head of layer 2."""
+    place, whole = (run.kinds[0].name, 2), (0, len(run))
+    values = long.pooled_head(run, place, 1)
+    return long_map([window_of(run, place, values, whole, whole)], labels(run.tokens.labels))
 
 
 def _text(checkpoint: Checkpoint, tokens: int) -> str:

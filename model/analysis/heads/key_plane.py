@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.heads.softmax import softmax
 from model.trace import Array, Attention
 
 
@@ -52,20 +51,3 @@ def key_plane(attention: Attention, head: int) -> KeyPlane:
         outside=np.linalg.norm(outside, axis=-1),
         rest=attention.scale * outside @ k.T,
     )
-
-
-def weights_of_moved_query(attention: Attention, head: int, row: int, point: Array) -> Array:
-    """(key,): the weights of query `row` if its part in the plane were `point`, (2,), and the rest of it its own.
-
-    Mask, soft cap, bias, sink and temperature are those of the run.
-    """
-    plane = key_plane(attention, head)
-    x = attention.scale * (plane.keys + plane.mean) @ point + plane.rest[row]
-    if attention.softcap is not None:
-        x = attention.softcap * np.tanh(x / attention.softcap)
-    if attention.bias is not None:
-        x = x + attention.bias[head, row]
-    x = np.where(attention.mask[head, row], x, -np.inf) / attention.temperature[head]
-    if attention.sink is not None:
-        return softmax(np.append(x, attention.sink[head]))[:-1]
-    return softmax(x)

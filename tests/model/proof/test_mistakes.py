@@ -28,7 +28,6 @@ from model.proof.mistakes import (
     code_around,
     lines_of,
     run_mistake,
-    verdict_arrays,
     why_not,
 )
 from tests.model.checkpoints.test_shipped import FOLDER, NAMES
@@ -70,9 +69,6 @@ def test_the_claims_notice_it(name, translator, trace):
     assert not verdict.refusal
     broken = {measured.claim.label for measured in verdict.broken}
     assert ALWAYS[name] <= broken <= ALWAYS[name] | RARELY
-    arrays = verdict_arrays(verdict)
-    errors = dict(zip(arrays["claim"], arrays["error"], strict=True))
-    assert all(np.array_equal(errors[one.claim.label], one.error, equal_nan=True) for one in verdict.broken)
 
 
 def test_a_decoder_that_reads_itself_has_no_trace(translator, trace):

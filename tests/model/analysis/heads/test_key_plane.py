@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.analysis.heads.key_plane import key_plane, weights_of_moved_query
+from model.analysis.heads.key_plane import key_plane
 from model.checkpoints.language_model import LanguageModel
 from model.network.config import TransformerConfig
+from model.trace import Array, Attention
 from tests.model.tiny import random_model
 
 SENTENCES = ("A dog runs through the snow.", "A dog")
@@ -21,6 +22,16 @@ def attentions(request, translator, tokenizer):
         config = TransformerConfig(len(tokenizer), d_model=16, n_heads=4, d_ff=32, n_encoder_layers=0, **parts)
         opened = LanguageModel("random", "0" * 64, random_model(config), tokenizer)
     return list(opened.trace(SENTENCES[0]).attentions.values())
+
+
+def weights_of_moved_query(attention: Attention, head: int, row: int, point: Array) -> Array:
+    """(key,): the weights of query `row` with its part in the plane at `point`, (2,), as move_query.js has them."""
+    plane = key_plane(attention, head)
+    x = attention.scale * (plane.keys + plane.mean) @ point + plane.rest[row]
+    if attention.bias is not None:
+        x = x + attention.bias[head, row]
+    powers = np.where(attention.mask[head, row], np.exp(x - x.max()), 0)
+    return powers / powers.sum()
 
 
 def test_a_query_that_is_not_moved_has_the_weights_of_the_run(attentions) -> None:
