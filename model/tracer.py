@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -211,28 +212,41 @@ def _tensors(value: Any) -> Iterator[Tensor]:
             yield from _tensors(part)
 
 
+LABELS: Mapping[StackName, str] = MappingProxyType({"encoder": "Source", "decoder": "Target"})
+
+
 @dataclass(frozen=True)
-class _Reader:
-    """Cuts one run's activations into the parts of a Trace."""
+class Reader:
+    """Cuts one run's activations into the parts of a Trace; what differs by network is in methods of their own."""
 
     model: Network
     activations: Activations
-    reads: Mapping[str, Tokens]
+    reads: Mapping[StackName, Tokens]
     """by stream: the token of each row"""
-    predicts: Mapping[str, Tokens]
+    predicts: Mapping[StackName, Tokens]
     """by stream: what each row should predict; a stream whose rows predict nothing is missing"""
+    interventions: Sequence[Intervention]
 
     @cached_property
-    def attentions(self) -> Mapping[tuple[str, int], tuple[str, MultiHeadAttention]]:
+    def attentions(self) -> Mapping[tuple[str, int], tuple[str, Any]]:
         """(kind, layer) -> (path, module)."""
         return self.model.attentions()
 
+    @property
+    def whole(self) -> dict[tuple[str, int], str]:
+        """(kind, layer) -> path, of the attentions whose steps can all be read."""
+        return {place: path for place, (path, _) in self.attentions.items()}
+
+    @property
+    def remarks(self) -> dict[str, Any]:
+        """Fields of the Trace about what could not be read."""
+        return {}
+
     def attention(self, kind: Kind, layer: int) -> Attention:
         path, module = self.attentions[kind.name, layer]
-        residual = self.model.get_submodule(f"{path}_residual")
-        query_input = self.activations[f"{path}_residual.{'normed' if residual.pre_norm else 'before'}"]
         queries, keys = self.reads[kind.queries], self.reads[kind.keys]
-        group = kind.heads // kind.kv_heads
+        query_input, key_input = self._inputs(path, kind)
+        group = module.n_heads // module.n_kv_heads
         names = ("q", "k", "v", "scores", "scaled", "mask", "pattern", "z", "out")
         return Attention(
             kind=kind.name,
@@ -240,8 +254,7 @@ class _Reader:
             query_tokens=queries.labels,
             key_tokens=keys.labels,
             query_input=query_input,
-            key_input=self.activations["memory"] if kind.crosses else query_input,
-            projections=_projections(module),
+            key_input=key_input,
             temperature=self.activations[f"{path}.temperature"][:, 0, 0],
             scale=1 / module.divisor,
             causal=kind.causal,
@@ -249,13 +262,26 @@ class _Reader:
             predicts=self.predicts.get(kind.queries) if kind.queries == "decoder" else None,
             query_special=queries.special,
             key_special=keys.special,
-            bias=self.activations.get(f"{path}.bias"),
-            window=None if kind.crosses else self.model.config.window or None,
-            kv_head=tuple(head // group for head in range(kind.heads)),
+            kv_head=tuple(head // group for head in range(module.n_heads)),
             qk_norm=self._qk_norm(path, module, group),
             rotary=self._rotary(path, module, group),
+            **self._parts(path, module, kind),
             **{name: self.activations[f"{path}.{name}"] for name in names},
         )
+
+    def _inputs(self, path: str, kind: Kind) -> tuple[Array, Array]:
+        """What W_Q and what W_K and W_V are applied to."""
+        residual = self.model.get_submodule(f"{path}_residual")
+        query_input = self.activations[f"{path}_residual.{'normed' if residual.pre_norm else 'before'}"]
+        return query_input, self.activations["memory"] if kind.crosses else query_input
+
+    def _parts(self, path: str, module: MultiHeadAttention, kind: Kind) -> dict[str, Any]:
+        """The matrices, and what else the scores are made of."""
+        return {
+            "projections": _projections(module),
+            "bias": self.activations.get(f"{path}.bias"),
+            "window": None if kind.crosses else self.model.config.window or None,
+        }
 
     def _qk_norm(self, path: str, module: MultiHeadAttention, group: int) -> QKNorm | None:
         if not module.qk_norm:
@@ -272,21 +298,26 @@ class _Reader:
         return Rotary(q, _share(k, group), cos, sin)
 
     def stream(self, name: StackName, label: str) -> Stream:
-        path = EMBEDDINGS[name]
-        embedding = self.activations[f"{path}.embedding"]
+        sublayers = made_from(self.activations, list(self._addresses(name)), lambda place: self._sublayer(*place))
         return Stream(
             name=name,
             label=label,
             tokens=self.reads[name],
             predicts=self.predicts.get(name),
-            embedded=Embedded(
-                embedding=embedding,
-                positional=self.activations.get(f"{path}.positional", _numpy(torch.zeros(embedding.shape))),
-                sum=self.activations[f"{path}.sum"],
-            ),
-            sublayers=made_from(self.activations, list(self._addresses(name)), lambda place: self._sublayer(*place)),
-            final=self.activations["final" if name in self.predicts else "memory"],
+            embedded=self._embedded(name),
+            sublayers=sublayers,
+            final=self._final(name, sublayers),
         )
+
+    def _final(self, name: StackName, _: Sequence[SubLayer]) -> Array:
+        """What the last norm of a stack hands on."""
+        return self.activations["final" if name in self.predicts else "memory"]
+
+    def _embedded(self, name: StackName) -> Embedded:
+        path = EMBEDDINGS[name]
+        embedding = self.activations[f"{path}.embedding"]
+        positional = self.activations.get(f"{path}.positional", _numpy(torch.zeros(embedding.shape)))
+        return Embedded(embedding, positional, self.activations[f"{path}.sum"])
 
     def _addresses(self, stack: StackName) -> Iterator[tuple[StackName, int, str, Residual]]:
         for layer, block in enumerate(getattr(self.model, stack).layers):
@@ -323,6 +354,7 @@ def build_trace(
     reads: Mapping[StackName, Tokens],
     predicts: Mapping[StackName, Tokens],
     interventions: Sequence[Intervention] = (),
+    make_reader: type[Reader] = Reader,
 ) -> Trace:
     """Run the model once, teacher-forced, and return everything that it computed.
 
@@ -333,12 +365,13 @@ def build_trace(
         reads: what each stack reads, the encoder's first.
         predicts: what each row of a stack should predict, for the stack whose rows do.
         interventions: what to change during the run.
+        make_reader: of the network's kind.
     """
     activations = read_activations(model, {name: tokens.ids for name, tokens in reads.items()}, interventions)
     kinds = {kind.name: kind for kind in model.kinds}
-    reader = _Reader(model, activations, reads, predicts)
+    reader = make_reader(model, activations, reads, predicts, interventions)
     logits = activations["logits"]
-    labels = {"encoder": "Source", "decoder": "Target"} if len(reads) > 1 else dict.fromkeys(reads, "Text")
+    labels = LABELS if len(reads) > 1 else dict.fromkeys(reads, "Text")
     return Trace(
         checkpoint=checkpoint[0],
         checkpoint_hash=checkpoint[1],
@@ -347,12 +380,11 @@ def build_trace(
         kinds=model.kinds,
         streams={name: reader.stream(name, labels[name]) for name in reads},
         attentions=attentions_from(
-            activations,
-            {place: path for place, (path, _) in reader.attentions.items()},
-            lambda place: reader.attention(kinds[place[0]], place[1]),
+            activations, reader.whole, lambda place: reader.attention(kinds[place[0]], place[1])
         ),
         logits=logits,
         candidates=made_from(activations, logits, lambda row: most_probable(row, tokenizer)),
+        **reader.remarks,
     )
 
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from model.network.config import TransformerConfig
 from model.network.embedding import InputEmbedding
 from model.network.network import Network
 from model.trace import Array, Kind, Norm, Prompt, StackName, Stream, Tokens, Trace
-from model.tracer import build_trace, read_norm, record
+from model.tracer import Reader, build_trace, read_norm, record
 
 TRACE_TOKENS = 512
 """in one run, unless somebody asks for LONG_TRACE_TOKENS, which takes seconds"""
@@ -58,6 +58,8 @@ class Checkpoint:
     """SHA-256 of the weights' file"""
     model: Network
     tokenizer: Tokenizer
+    reader: ClassVar[type[Reader]] = Reader
+    """what makes a Trace of a run's activations"""
     most_tokens: int = TRACE_TOKENS
     """of one run, where the model has as many positions"""
 
@@ -222,7 +224,8 @@ class Checkpoint:
         predicts: dict[StackName, Tokens],
         interventions: Sequence[Intervention],
     ) -> Trace:
-        return build_trace(self.model, self.tokenizer, (self.name, self.hash), reads, predicts, interventions)
+        identity = self.name, self.hash
+        return build_trace(self.model, self.tokenizer, identity, reads, predicts, interventions, self.reader)
 
     @abstractmethod
     def trace_ids(self, source: Prompt, next_ids: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:

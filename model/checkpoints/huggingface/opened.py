@@ -13,7 +13,7 @@ from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import Checkpoint, LogitsHead
 from model.checkpoints.huggingface.heads import LINEAR, matrix
 from model.checkpoints.huggingface.network import HookedModel
-from model.checkpoints.huggingface.reader import read_trace
+from model.checkpoints.huggingface.reader import HookedReader
 from model.checkpoints.huggingface.vocabulary import Vocabulary
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
@@ -30,6 +30,7 @@ class ForeignCheckpoint(Checkpoint):
 
     model: HookedModel
     tokenizer: Vocabulary
+    reader = HookedReader
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -136,14 +137,6 @@ class ForeignCheckpoint(Checkpoint):
 
     def _read_all(self, text: str) -> list[int]:
         return self.tokenizer.read(text)
-
-    def _trace(
-        self,
-        reads: dict[StackName, Tokens],
-        predicts: dict[StackName, Tokens],
-        interventions: Sequence[Intervention],
-    ) -> Trace:
-        return read_trace(self.model, self.tokenizer, (self.name, self.hash), reads, predicts, interventions)
 
 
 @dataclass(frozen=True, repr=False)

@@ -20,11 +20,12 @@ from model.checkpoints.huggingface.opened import (
     ForeignTranslator,
 )
 from model.checkpoints.huggingface.probe import probe_ids
-from model.checkpoints.huggingface.reader import read_trace
+from model.checkpoints.huggingface.reader import HookedReader
 from model.checkpoints.huggingface.steps import obeyed_settings
 from model.checkpoints.huggingface.verifying import leave_out_unverified
 from model.checkpoints.huggingface.vocabulary import Vocabulary, WrongTokenizer, check_tokenizer
 from model.trace import Tokens
+from model.tracer import build_trace
 
 __all__ = ["download", "find_folder", "open_folder", "open_model"]
 
@@ -83,7 +84,9 @@ def _try(opened: ForeignCheckpoint) -> None:
     stacks = {name: _as_tokens(ids) for name, ids in texts}
     last = list(stacks)[-1]
     try:
-        trace = read_trace(opened.model, opened.tokenizer, ("", ""), stacks, {last: stacks[last]})
+        trace = build_trace(
+            opened.model, opened.tokenizer, ("", ""), stacks, {last: stacks[last]}, make_reader=HookedReader
+        )
     except (ValueError, LookupError, RuntimeError, TypeError) as error:
         raise Unreadable(f"its run cannot be read: {quote(error)}.") from error
     leave_out_unverified(opened.model, trace)

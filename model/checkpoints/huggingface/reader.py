@@ -1,15 +1,16 @@
-"""A Trace of a model of others, from the activations of one run."""
+"""A Trace of a Hugging Face model, from the activations of one run."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from model.checkpoints.huggingface.attention import AttentionPoints
 from model.checkpoints.huggingface.heads import pair_angles
 from model.checkpoints.huggingface.network import Block, HookedModel
-from model.interventions import Intervention
 from model.network.network import EMBEDDINGS
 from model.trace import (
     Array,
@@ -19,12 +20,9 @@ from model.trace import (
     QKNorm,
     Rotary,
     StackName,
-    Stream,
     SubLayer,
-    Tokens,
-    Trace,
 )
-from model.tracer import Activations, Vocabulary, attentions_from, made_from, most_probable, read_activations
+from model.tracer import Reader
 
 
 def read_window(mask: Array, kind: Kind) -> int | None:
@@ -68,88 +66,47 @@ def _repeat(x: Array | None, group: int) -> Array | None:
     return None if x is None else x.repeat(group, axis=0)
 
 
-LABELS = {"encoder": "Source", "decoder": "Target"}
-
-
-def read_trace(
-    model: HookedModel,
-    tokenizer: Vocabulary,
-    checkpoint: tuple[str, str],
-    reads: Mapping[StackName, Tokens],
-    predicts: Mapping[StackName, Tokens],
-    interventions: Sequence[Intervention] = (),
-) -> Trace:
-    """Run the model once, teacher-forced, and return everything that could be read. Arguments as of `build_trace`."""
-    activations = read_activations(model, {name: tokens.ids for name, tokens in reads.items()}, interventions)
-    reader = _Reader(model, activations, reads, predicts)
-    labels = LABELS if len(reads) > 1 else dict.fromkeys(reads, "Text")
-    kinds = {kind.name: kind for kind in model.kinds}
-    exact = {points for site in model.sites.values() if site.exact for points in site.points}
-    reader.edited.update(path for change in interventions for path in change.edits(model))
-    logits = activations["logits"]
-    places = {place: path for place, (path, _) in model.attentions().items()}
-    whole = {place: path for place, (path, points) in model.attentions().items() if points in exact}
-    return Trace(
-        checkpoint=checkpoint[0],
-        checkpoint_hash=checkpoint[1],
-        device=str(model.output.weight.device),
-        interventions=tuple(interventions),
-        kinds=model.kinds,
-        streams={name: reader.stream(name, labels[name]) for name in reads},
-        attentions=attentions_from(activations, whole, lambda place: reader.attention(kinds[place[0]], place[1])),
-        logits=logits,
-        candidates=made_from(activations, logits, lambda row: most_probable(row, tokenizer)),
-        notes=tuple(model.notes),
-        exact={f"{kind} {layer}": points.error for (kind, layer), (_, points) in model.attentions().items()},
-        weights={place: activations[f"{path}.pattern"] for place, path in places.items() if place not in whole},
-    )
-
-
 @dataclass(frozen=True)
-class _Reader:
-    """Cuts one run's activations into the parts of a Trace."""
+class HookedReader(Reader):
+    """As `Reader`, of what the probe has found in a Hugging Face model."""
 
     model: HookedModel
-    activations: Activations
-    reads: Mapping[StackName, Tokens]
-    predicts: Mapping[StackName, Tokens]
-    edited: set[str] = field(default_factory=set)
-    """hook points that interventions of the run edit"""
+
+    @cached_property
+    def edited(self) -> frozenset[str]:
+        """Hook points that interventions of the run edit."""
+        return frozenset(path for change in self.interventions for path in change.edits(self.model))
+
+    @cached_property
+    def whole(self) -> dict[tuple[str, int], str]:
+        exact = {points for site in self.model.sites.values() if site.exact for points in site.points}
+        return {place: path for place, (path, points) in self.attentions.items() if points in exact}
+
+    @property
+    def remarks(self) -> dict[str, Any]:
+        others = {place: path for place, (path, _) in self.attentions.items() if place not in self.whole}
+        return {
+            "notes": tuple(self.model.notes),
+            "exact": {f"{kind} {layer}": points.error for (kind, layer), (_, points) in self.attentions.items()},
+            "weights": {place: self.activations[f"{path}.pattern"] for place, path in others.items()},
+        }
 
     def attention(self, kind: Kind, layer: int) -> Attention:
-        path, points = self.model.attentions()[kind.name, layer]
-        queries, keys = self.reads[kind.queries], self.reads[kind.keys]
-        inputs, bias = self._inputs(path, kind), self.activations.get(f"{path}.bias")
-        names = ("q", "k", "v", "scores", "scaled", "mask", "pattern", "z", "out")
-        group = points.n_heads // points.n_kv_heads
-        read = Attention(
-            kind=kind.name,
-            layer=layer,
-            query_tokens=queries.labels,
-            key_tokens=keys.labels,
-            query_input=inputs[0],
-            key_input=inputs[1],
-            projections=self.model.projections(points),
-            temperature=self.activations[f"{path}.temperature"][:, 0, 0],
-            scale=1 / points.divisor,
-            causal=kind.causal,
-            crosses=kind.crosses,
-            predicts=self.predicts.get(kind.queries) if kind.queries == "decoder" else None,
-            query_special=queries.special,
-            key_special=keys.special,
-            softcap=points.softcap,
+        read, (path, points) = super().attention(kind, layer), self.attentions[kind.name, layer]
+        if read.projections is None or f"{path}.q" in self.edited:
+            return read
+        return replace(read, query_scale=_query_scale(read, self.model.parts_of(points).varies))
+
+    def _parts(self, path: str, points: AttentionPoints, kind: Kind) -> dict[str, Any]:
+        bias = self.activations.get(f"{path}.bias")
+        return {
+            "projections": self.model.projections(points),
+            "softcap": points.softcap,
             # T5 gives its cross-attention a bias that is 0 everywhere.
-            bias=bias if bias is not None and bias.any() else None,
-            sink=points.sink,
-            window=read_window(self.activations[f"{path}.mask"], kind),
-            kv_head=tuple(head // group for head in range(points.n_heads)),
-            qk_norm=self._qk_norm(path, points, group),
-            rotary=self._rotary(path, points, group),
-            **{name: self.activations[f"{path}.{name}"] for name in names},
-        )
-        scaled = read.projections is not None and f"{path}.q" not in self.edited
-        varies = self.model.parts_of(points).varies
-        return replace(read, query_scale=_query_scale(read, varies)) if scaled else read
+            "bias": bias if bias is not None and bias.any() else None,
+            "sink": points.sink,
+            "window": read_window(self.activations[f"{path}.mask"], kind),
+        }
 
     def _inputs(self, path: str, kind: Kind) -> tuple[Array, Array]:
         """What W_Q and what W_K and W_V are applied to; where they were not found, the attention's output stands in."""
@@ -184,18 +141,12 @@ class _Reader:
         sin = -sin if found.layout.endswith("backwards") else sin
         return Rotary(*before, cos, sin, found.layout.startswith("interleaved")) if before else None
 
-    def stream(self, name: StackName, label: str) -> Stream:
-        last = name in self.predicts
-        sublayers = made_from(self.activations, list(self._addresses(name)), lambda place: self._sublayer(*place))
-        final = self.activations.get("final" if last else "memory")
-        if final is None:  # no head reads it
-            final = self._after_final_norm(sublayers)
-        embedded = self._embedded(name)
-        return Stream(name, label, self.reads[name], self.predicts.get(name), embedded, sublayers, final)
-
-    def _after_final_norm(self, sublayers: Sequence[SubLayer]) -> Array:
-        norm = self.model.final_norms[list(self.reads)[-1]]
-        x = sublayers[-1].after
+    def _final(self, name: StackName, sublayers: Sequence[SubLayer]) -> Array:
+        final = self.activations.get("final" if name in self.predicts else "memory")
+        if final is not None:
+            return final
+        # No head reads it.
+        norm, x = self.model.final_norms[list(self.reads)[-1]], sublayers[-1].after
         return x if norm is None else norm(x).astype(x.dtype)
 
     def _embedded(self, name: StackName) -> Embedded:
