@@ -5,10 +5,9 @@ import streamlit as st
 from model.run import Run
 from pages.compute.runs import translate
 from pages.views.examples import unfamiliar
-from pages.widgets.glossary import define
+from pages.widgets.explain import say
 from pages.widgets.page_links import cards
 from viz.html import sentence
-from viz.tokens import as_markdown
 
 SENTENCES_AT_ONCE = 16
 MANY = 200
@@ -18,8 +17,8 @@ MANY = 200
 def show_translation(run: Run) -> None:
     """The translation, a notice where the model was not trained for such a text, and the rest of a long one."""
     st.html(sentence(run.trace.translation, run.trace.source))
-    if not run.trace.interventions and run.request.target is None and (notice := unfamiliar(run.trace)):
-        st.caption(f":material/info: {as_markdown(notice)}", help=define("nats"))
+    if not run.trace.interventions and run.request.target is None and (facts := unfamiliar(run.trace)):
+        say("home", "An unfamiliar text", **facts)
     _translate_long_text(run)
 
 
@@ -50,8 +49,7 @@ def _translate_long_text(run: Run) -> None:
         translated += translate(run.opened, some, beam_size, run.trace.interventions)
         bar.progress(len(translated) / len(parts), f"{len(translated):,} of {len(parts):,} sentences")
     bar.empty()
-    how = "with beam search, beam size 4" if beam_size == 4 else "greedily, because there are so many"
-    st.caption(f"Each sentence was translated separately, {how}.")
+    say("home", "A long text", greedy=beam_size == 1)
     st.code(" ".join(translated), language=None, wrap_lines=True, height=240)
 
 

@@ -89,8 +89,8 @@ def largest_weight(example: Example, trace: Trace) -> tuple[int, int, float] | N
     return (query, key, float(pattern[query, key])) if int(np.argmax(pattern[query])) == key else None
 
 
-def unfamiliar(trace: Trace) -> str:
-    """A notice where the model was not trained for such a text; empty where it was, or where that cannot be told.
+def unfamiliar(trace: Trace) -> dict[str, Any] | None:
+    """What tells that the model was not trained for such a text; None where it was, or where that cannot be told.
 
     The rule: a token of the source is a byte or <unk>, or the model's own translation, unchanged, is more surprising
     to it than 98 of 100 translations of held-out text, in nats a token.
@@ -98,16 +98,10 @@ def unfamiliar(trace: Trace) -> str:
     examples = examples_of(trace.checkpoint)
     strange = sum(bool(re.fullmatch("<unk>|<0x..>", token)) for token in trace.src_tokens)
     surprise = float(-trace.target_log_probabilities.mean())
-    reasons = []
-    if strange:
-        reasons.append(f"{strange} of its {len(trace.src_tokens)} tokens are bytes that no word of the vocabulary has.")
-    if surprise > examples.usual_nats:
-        reasons.append(
-            f"Its translation has −log p = {surprise:.2f} nats a token on average; 98 of 100 held-out sentences stay "
-            f"below {examples.usual_nats:.2f}."
-        )
-    said = " ".join(["The model was not trained for such a text.", *reasons, examples.about])
-    return said if reasons else ""
+    if not strange and surprise <= examples.usual_nats:
+        return None
+    facts = {"strange": strange, "tokens": len(trace.src_tokens), "surprise": surprise}
+    return facts | {"usual": examples.usual_nats, "about": examples.about}
 
 
 def read_examples(folder: Path) -> Examples:

@@ -9,6 +9,7 @@ import numpy as np
 from model.on_demand import MappingOnDemand
 from model.run import Run
 from model.trace import Array, Attention, Stream
+from pages.views.words import blocks_of
 from viz.canvas.explore import Box, Side, whole_or_row
 from viz.canvas.matrices import Axis, Equation, Matrix
 from viz.latex import number
@@ -151,11 +152,20 @@ def _square(word: Word, symbol: str, values: Array, path: str, shared: Sequence[
     return Matrix(symbol, values, word.queries, word.keys, low=low, high=high, note=path, allowed=allowed)
 
 
+def _why(box: str, word: Word, **facts: bool) -> str:
+    """The one sentence of a box."""
+    (block,) = blocks_of("explore", box, {"attention": word.attention} | facts)
+    return block.text
+
+
 def _input(word: Word) -> Box:
     attention, embedded = word.attention, word.run.stream.embedded
     x = _vectors(word, "x", attention.query_input, path=f"{word.path}.query_input")
     first = embedded is not None and np.array_equal(embedded.sum, attention.query_input)
-    if first and embedded.positional.any():
+    positional = embedded is not None and bool(embedded.positional.any())
+    later = word.run.layer > 0 or attention.crosses
+    why = _why("x", word, first=first, positional=positional, later=later)
+    if first and positional:
         terms = [
             _vectors(word, symbol, values, path=f"{word.stack}.{path}")
             for symbol, values, path in (
@@ -163,14 +173,8 @@ def _input(word: Word) -> Box:
                 ("position", embedded.positional, "positional"),
             )
         ]
-        why = "What the token means and where it stands, added up: positions are part of the input."
         return Box("x", "x = embedding + position", why, (terms[0], "+", terms[1], "=", x))
-    if first:
-        return Box("x", "x = embedding", "What the token means; its position is not added here.", (x,))
-    made = "its embedding" + (" and position" if embedded is not None and embedded.positional.any() else "")
-    since = "" if word.run.layer == 0 and not attention.crosses else ", and all that was added since"
-    why = f"The token's vector, as this attention reads it: {made}{since}."
-    return Box("x", f"x, the input in layer {word.run.layer}", why, (x,))
+    return Box("x", "x = embedding" if first else f"x, the input in layer {word.run.layer}", why, (x,))
 
 
 def _projected(word: Word) -> Box:
@@ -178,20 +182,14 @@ def _projected(word: Word) -> Box:
     q = _vectors(word, "q", attention.q[head], "query", QUERY, f"{path}.q")
     k = _vectors(word, "k", attention.k[head], "key", KEY, f"{path}.k")
     v = _vectors(word, "v", attention.v[head], "key", VALUE, f"{path}.v")
-    turned = " RoPE turns q and k by their positions." if attention.rotary is not None else ""
-    why = f"Learned matrices make three vectors: q asks, k answers, v is what a token hands on.{turned}"
-    if attention.crosses:
-        why = "q asks, made of x; k answers and v is handed on, both made of the encoder's output."
-    return Box("qkv", "q, k, v: queries, keys, values", why, (q, k, v))
+    return Box("qkv", "q, k, v: queries, keys, values", _why("qkv", word), (q, k, v))
 
 
 def _scores(word: Word) -> Box:
     scores = word.attention.scores[word.head]
     shared = (word.attention.scaled[word.head],)
     matrix = _square(word, "scores", scores, f"{word.path}.scores", shared)
-    return Box(
-        "scores", "q · k: scores", "How well the query fits each key, as one number: their dot product.", (matrix,)
-    )
+    return Box("scores", "q · k: scores", _why("scores", word), (matrix,))
 
 
 def _divided(word: Word) -> Box | None:
@@ -201,8 +199,7 @@ def _divided(word: Word) -> Box | None:
     divisor = number(1 / attention.scale, 3)
     divisor = f"√d_k = {divisor}" if attention.divides_by_root else divisor
     matrix = _square(word, "scaled", attention.scaled[head], f"{word.path}.scaled", (attention.scores[head],))
-    why = "Keeps them in a range in which the softmax does not give all to one key."
-    return Box("divided", f"÷ {divisor}", why, (matrix,))
+    return Box("divided", f"÷ {divisor}", _why("divided", word), (matrix,))
 
 
 def _before_softmax(word: Word) -> Box | None:
@@ -215,21 +212,15 @@ def _before_softmax(word: Word) -> Box | None:
         if there
     )
     matrix = _square(word, "capped", attention.pre_softmax[word.head], f"{word.path}.pre_softmax")
-    return Box("before", f"with the {what}", "What this model does to its scores before the softmax.", (matrix,))
+    return Box("before", f"with the {what}", _why("before", word), (matrix,))
 
 
 def _mask(word: Word) -> Box:
-    attention = word.attention
-    mask = attention.mask[word.head]
-    limits = ["what comes later"] if attention.causal else []
-    limits += [f"keys {attention.window} or more tokens away"] if attention.window is not None else []
-    why = f"A query may not look at {' or at '.join(limits)}." if limits else "Some keys are hidden from some queries."
-    if mask.all():
-        why = "Nothing is hidden here: every query may look at every key."
+    mask = word.attention.mask[word.head]
     matrix = Matrix(
         "mask", mask.astype(np.float32), word.queries, word.keys, scale="mask", allowed=mask, note=f"{word.path}.mask"
     )
-    return Box("mask", "mask", why, (matrix,))
+    return Box("mask", "mask", _why("mask", word, open=bool(mask.all())), (matrix,))
 
 
 def _softmax(word: Word) -> Box:
@@ -239,17 +230,13 @@ def _softmax(word: Word) -> Box:
         "weights", attention.pattern[head], word.queries, word.keys, "", WEIGHTS, 0, 1, mask, note=f"{path}.pattern"
     )
     masked = np.where(mask, attention.pre_softmax[head], -np.inf)
-    why = "Scores become weights that sum to 1."
-    if attention.sink is not None:
-        why = "Scores become weights; a sink that is no key takes the rest up to 1."
-    return Box(
-        "softmax", "softmax: weights", why, (weights, Matrix("masked", masked, word.queries, word.keys, allowed=mask))
-    )
+    read = Matrix("masked", masked, word.queries, word.keys, allowed=mask)
+    return Box("softmax", "softmax: weights", _why("softmax", word), (weights, read))
 
 
 def _weighted(word: Word) -> Box:
     z = _vectors(word, "z", word.attention.z[word.head], path=f"{word.path}.z")
-    return Box("z", "Σ weight × v: weighted values", "What it takes in: a mix of all values, by weight.", (z,))
+    return Box("z", "Σ weight × v: weighted values", _why("z", word), (z,))
 
 
 def _output(word: Word) -> Box | None:
@@ -259,6 +246,4 @@ def _output(word: Word) -> Box | None:
     part = attention.z[head] @ attention.projections.w_o[head]
     out = _vectors(word, "out", attention.out, path=f"{word.path}.out")
     own = _vectors(word, "z W_O", part.astype(np.float32), path=f"{word.path}.z @ W_O")
-    bias = " and a bias" if attention.projections.b_o.any() else ""
-    why = f"What this head adds; out is the sum of all {attention.n_heads} heads{bias}."
-    return Box("out", "z W_O: output", why, (own, "→", out))
+    return Box("out", "z W_O: output", _why("out", word), (own, "→", out))

@@ -24,6 +24,7 @@ from pages.views import long_text as views
 from pages.widgets import controls
 from pages.widgets.canvas import draw, mosaic_picture
 from pages.widgets.chart import chart
+from pages.widgets.explain import say
 from pages.widgets.export import Picture, export_view
 from viz.canvas.lines import lines
 from viz.canvas.long_map import LongWindow, long_map
@@ -37,8 +38,6 @@ STREAM, LOST = "long-streaming", 0.2
 """a loss in bits that is worth a sentence"""
 LOOK = "long-look"
 """of the session: what of the head is looked at"""
-PAPER = "https://arxiv.org/abs/1706.03762"
-"""for a person to click; the app itself never asks for it"""
 LISTED = 8
 """keys of a query, those with the largest weights"""
 BEFORE, AFTER = "‹ before", "after ›"
@@ -55,7 +54,7 @@ def show_long_text(run: Run) -> None:
     overview = _show_all_heads(run, text)
     _describe_sinks(run, text)
     place = run.kind, run.layer
-    st.markdown(f"**{run.place.title}.** Drag to move, zoom with the buttons, a double click, or Ctrl and the wheel.")
+    say("long_text", "One head", place=run.place.title)
     _show_head(run, text)
     span, tau = _choose_window(run, text)
     opened = long.open_window(text_run, place, run.head, span, tau)
@@ -83,23 +82,17 @@ def _choose_text(run: Run) -> str:
 
 
 def _describe(run: Run, text_run: LongRun) -> None:
-    limit = long.most_tokens(run.opened)
-    squares = sum(len(text_run.q[place]) for place in text_run.q) * len(text_run) ** 2 * 4
-    sentence = (
-        f"**{len(text_run):,} tokens** in one run. The queries and keys of all heads take "
-        f"{text_run.bytes / 1e6:,.1f} MB; their weights would take {squares / 1e6:,.1f} MB, so they are computed where "
-        "you look."
+    tokens = len(text_run)
+    say(
+        "long_text",
+        "The run",
+        tokens=tokens,
+        kept=text_run.bytes / 1e6,
+        squares=sum(map(len, text_run.q.values())) * tokens**2 * 4 / 1e6,
+        limit=long.most_tokens(run.opened),
+        positions=text_run.positions,
+        changed=bool(run.trace.interventions),
     )
-    if len(text_run) >= limit:
-        sentence += f" The text is longer: the run ends after {limit:,} tokens."
-    if len(text_run) > text_run.positions:
-        sentence += (
-            f" The model was built for {text_run.positions:,} positions; beyond them its encoding of positions simply "
-            "goes on, to distances that it never saw in training."
-        )
-    st.markdown(sentence)
-    if run.trace.interventions:
-        st.info("Changes and the temperature in the sidebar are not at work in this run.", icon=":material/info:")
 
 
 @shared_result("Reading the long text …")
@@ -132,11 +125,8 @@ def _describe_sinks(run: Run, text: str) -> None:
     """How much weight the first token gets, and where the most."""
     found = _weight_on_first(run.opened, text)
     layer, head = map(int, np.unravel_index(found.argmax(), found.shape))
-    by_layer = ", ".join(f"{number}: {mean:.1%}" for number, mean in enumerate(found.mean(axis=1)))
-    st.caption(
-        f"Weight on the first token, mean over all later queries, by layer: {by_layer}. Most in layer {layer}, head "
-        f"{head}: {found[layer, head]:.1%}. What happens without it: Streaming, below, and the tab Sinks."
-    )
+    most = {"layer": layer, "head": head, "most": found[layer, head]}
+    say("long_text", "The first token", layers=found.mean(axis=1), **most)
 
 
 @shared_result()
@@ -179,13 +169,11 @@ def _show_head(run: Run, text: str) -> None:
     title = f"{run.place.title}, long text of {n} tokens"
     drawing = long_map(looks, labels(text_run.tokens.labels), row=row, weights=exact, title=title)
     draw(drawing, HEAD, on_look_change=lambda: _take_look(case))
-    if exact is None:
-        st.caption("Click a query: its exact weights are then under the pointer, and the largest of them listed here.")
-    else:
-        best = np.argsort(-exact, kind="stable")[:LISTED]
-        names = labels(text_run.tokens.labels)
-        listed = ", ".join(f"{exact[key]:.3g} on {key} {as_markdown(names[key])}" for key in best if exact[key] > 0)
-        st.caption(f"Query {row} {as_markdown(names[row])}: {listed}.")
+    names, keys = labels(text_run.tokens.labels), []
+    if exact is not None:
+        best = np.argsort(-exact, kind="stable")[:LISTED].tolist()
+        keys = [{"weight": exact[key], "position": key, "name": names[key]} for key in best if exact[key] > 0]
+    say("long_text", "One query", row=row, name="" if row is None else names[row], keys=keys)
 
 
 def window_of(text_run: LongRun, place: Place, values: Array, rows: long.Span, columns: long.Span) -> LongWindow:
@@ -273,21 +261,8 @@ def _show_row(run: Run, text_run: LongRun, window: long.Span, tau: float) -> Non
         }
     )
     controls.table(table, floats="%.4g")
-    _explain_softmax()
-
-
-def _explain_softmax() -> None:
     with st.container(border=True):
-        st.latex(
-            r"\begin{aligned} s_j &= q \cdot k_j \cdot \mathrm{scale} / \tau \\"
-            r"\alpha_j &= \frac{e^{s_j - \max s}}{\sum_{k \in \text{window}} e^{s_k - \max s} "
-            r"+ \sum_{k \notin \text{window}} e^{s_k - \max s}} \end{aligned}"
-        )
-        st.markdown(
-            "Each weight is its exponential divided by the sum over all keys that the mask allows, those outside the "
-            "window included. The temperature here divides the scores of this picture; the run itself had none."
-        )
-        st.caption(f"Vaswani et al. 2017, [“Attention Is All You Need”]({PAPER}), section 3.2.1")
+        say("long_text", "The softmax of one query")
 
 
 def _offer_export(name: str, draw: Callable[[], None]) -> None:
@@ -303,9 +278,14 @@ def _show_surprise(text_run: LongRun) -> Picture:
     chart(figure, key=SURPRISE, alt="Mean of −log₂ p of the tokens, by position")
     if len(text_run) > text_run.positions + len(text_run) // 8:
         early, late = (_bits(part) for part in np.split(text_run.log_probabilities, [text_run.positions - 1]))
-        lost = late > early + LOST
-        said = "Beyond the positions it was built for, the model loses its way." if lost else "It does no worse there."
-        st.caption(f"Up to position {text_run.positions:,}: {early:.2f} bits a token; beyond: {late:.2f}. {said}")
+        say(
+            "long_text",
+            "Bits by position",
+            positions=text_run.positions,
+            early=early,
+            late=late,
+            lost=late > early + LOST,
+        )
     return Picture("Bits by position", SURPRISE, figure)
 
 
@@ -319,11 +299,7 @@ def _show_streaming(run: Run, text: str, text_run: LongRun) -> None:
     if (sizes := views.CACHE.offer(run, {"text": text})) is None:
         st.caption("The text is too short: type or paste more, or take the long example.")
         return
-    st.markdown(
-        "Each query sees the last tokens only, as if the keys and values of all others had been dropped from the "
-        f"cache; or the first {streaming.SINKS} as well, with the positions that they have in the text or in the "
-        "cache. After Xiao et al. 2024, “Efficient Streaming Language Models with Attention Sinks”."
-    )
+    say("long_text", "Streaming, in words", sinks=streaming.SINKS)
     kept = controls.choice(sizes.label, sizes.options, views.CACHE.key, default=sizes.start)
     case = run.opened, text, kept
     found = compute_on_request("Compare", "long_compare", case, lambda: streaming.compare(*case))
@@ -333,13 +309,20 @@ def _show_streaming(run: Run, text: str, text_run: LongRun) -> None:
     result = views.streaming(run, text=text, window=kept, outcome=found)
     figure = result.shows["bits"].draw()
     chart(figure, key=STREAM, alt="Mean of −log₂ p by position, for each way to cut the cache")
-    late = {name: _bits(each[min(text_run.positions, tokens // 2) :]) for name, each in found.items()}
-    best = min(late, key=late.get)
-    listed = "; ".join(f"{name}: {bits:.2f}" for name, bits in late.items())
+    after = min(text_run.positions, tokens // 2)
+    late = {name: _bits(each[after:]) for name, each in found.items()}
     full, cut = (streaming.cache_bytes(run.opened, n) / 1e6 for n in (tokens, kept))
-    st.caption(
-        f"Bits a token after position {min(text_run.positions, tokens // 2):,}: {listed}. Least with {best}. The cache "
-        f"of {tokens:,} tokens takes {full:.1f} MB in fp32, that of {kept:,} takes {cut:.1f} MB, however long the text."
+    best = min(late, key=late.get)
+    say(
+        "long_text",
+        "Streaming, compared",
+        after=after,
+        strategies=late,
+        best=best,
+        tokens=tokens,
+        full=full,
+        kept=kept,
+        cut=cut,
     )
     _offer_export("streaming", lambda: export_view(result, (Picture("Bits by position", STREAM, figure),)))
 

@@ -20,6 +20,8 @@ from model.interventions import AttentionTemperature
 from model.run import Request, Run
 from pages.views import translate
 from pages.views.examples import Example, Examples, examples_of, largest_weight, read_examples, unfamiliar
+from pages.views.words import blocks_of
+from viz.tokens import as_markdown
 
 SHIPPED = Path(__file__).parents[3] / "checkpoints"
 BARELY = 0.02
@@ -201,9 +203,10 @@ def test_a_text_that_the_model_was_not_trained_for_gets_a_notice_with_the_measur
 ) -> None:
     translator = opened(name)
     monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(SHIPPED))
-    assert unfamiliar(translator.trace(familiar)) == ""
+    assert unfamiliar(translator.trace(familiar)) is None
     trace = translator.trace(strange)
-    assert f"−log p = {-trace.target_log_probabilities.mean():.2f} nats a token" in unfamiliar(trace)
+    assert unfamiliar(trace)["surprise"] == pytest.approx(-trace.target_log_probabilities.mean())
     emoji = unfamiliar(translator.trace("I am happy 😀."))
-    assert "4 of its" in emoji
-    assert emoji.endswith(examples_of(name).about)
+    assert emoji["strange"] == 4
+    (notice,) = blocks_of("home", "An unfamiliar text", emoji)
+    assert notice.text.endswith(as_markdown(examples_of(name).about))
