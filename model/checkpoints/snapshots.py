@@ -17,26 +17,26 @@ def snapshot_steps(folder: Path) -> tuple[int, ...]:
     return tuple(sorted({step for name in names if name and _path(folder, step := int(name[1])).name == name[0]}))
 
 
-def open_snapshot(translator: Checkpoint, step: int) -> Checkpoint:
+def open_snapshot(opened: Checkpoint, step: int) -> Checkpoint:
     """The same model and vocabulary on the same device, with the weights after `step` steps and their own hash.
 
     Raises:
         CheckpointError: (a ValueError) the checkpoint has no such snapshot, or its file is damaged.
     """
-    folder = checkpoint_path(translator.name)
+    folder = checkpoint_path(opened.name)
     path = _path(folder, step)
     if step not in snapshot_steps(folder):
         found = ", ".join(f"{other:,}" for other in snapshot_steps(folder)) or "none"
-        raise CheckpointError(f"{translator.name} has no snapshot of step {step:,}; it has: {found}.")
-    model = new_network(translator.config)
+        raise CheckpointError(f"{opened.name} has no snapshot of step {step:,}; it has: {found}.")
+    model = new_network(opened.config)
     try:
         load_weights(model, path)
         weights_hash = sha256(path)
     except (CheckpointError, OSError) as error:
         # The message is shown on screen, where paths of this machine do not belong.
         raise CheckpointError(str(error).replace(str(path), f"snapshots/{path.name}")) from error
-    model = model.to(translator.model.output.weight.device).eval().requires_grad_(False)
-    return replace(translator, hash=weights_hash, model=model)
+    model = model.to(opened.model.output.weight.device).eval().requires_grad_(False)
+    return replace(opened, hash=weights_hash, model=model)
 
 
 def _path(folder: Path, step: int) -> Path:

@@ -58,20 +58,20 @@ class Link:
         return relative_error(self.computed, self.shown)
 
 
-def prove(translator: Checkpoint, trace: Trace) -> tuple[Check, ...]:
+def prove(opened: Checkpoint, trace: Trace) -> tuple[Check, ...]:
     """The three checks of the proof strip: claims 2, 3 and 5."""
     check_cancelled()
-    return (hooks_change_nothing(translator, trace), chain_closes(translator, trace), rows_sum_to_one(trace))
+    return (hooks_change_nothing(opened, trace), chain_closes(opened, trace), rows_sum_to_one(trace))
 
 
 @torch.inference_mode()
-def hooks_change_nothing(translator: Checkpoint, trace: Trace) -> Check:
+def hooks_change_nothing(opened: Checkpoint, trace: Trace) -> Check:
     """Claim 2: the logits of a run without recording equal the Trace's, bit for bit."""
     shown = trace.logits if trace.logits.size else list(trace.streams.values())[-1].final
     return Check(
         title=WATCHING,
         explanation="The model was run again with no recording: its logits equal those shown, bit for bit.",
-        error=float(np.abs(translator.unrecorded_logits(trace) - shown).max()),
+        error=float(np.abs(opened.unrecorded_logits(trace) - shown).max()),
         tolerance=0.0,
     )
 
@@ -97,9 +97,9 @@ def rows_sum_to_one(trace: Trace) -> Check:
 
 
 @torch.inference_mode()
-def chain_closes(translator: Checkpoint, trace: Trace) -> Check:
+def chain_closes(opened: Checkpoint, trace: Trace) -> Check:
     """Claim 3: each step of the run equals the same step computed in double precision from the step before it."""
-    errors = [link.error for link in chain(translator, trace)]
+    errors = [link.error for link in chain(opened, trace)]
     return Check(
         title=CHAIN,
         explanation="From the embeddings to the logits, each step computed again in double precision from the "
@@ -110,12 +110,12 @@ def chain_closes(translator: Checkpoint, trace: Trace) -> Check:
     )
 
 
-def chain(translator: Checkpoint, trace: Trace) -> Iterator[Link]:
+def chain(opened: Checkpoint, trace: Trace) -> Iterator[Link]:
     """Every step of the run that could be read, in the order of computation."""
-    model = translator.model
+    model = opened.model
     changes = [intervention.edits(model) for intervention in trace.interventions]
     for stream in trace.streams.values():
-        yield from _embedded_chain(translator, changes, stream)
+        yield from _embedded_chain(opened, changes, stream)
     paths = {place: path for place, (path, _) in model.attentions().items()}
     left = dict.fromkeys(trace.attentions)
     for name, stream in trace.streams.items():
@@ -128,30 +128,30 @@ def chain(translator: Checkpoint, trace: Trace) -> Iterator[Link]:
                 del left[kind, sublayer.layer]
                 attention = trace.attentions[kind, sublayer.layer]
                 yield from _attention_chain(paths[kind, sublayer.layer], changes, attention)
-            yield from _sublayer_chain(translator, changes, sublayer)
+            yield from _sublayer_chain(opened, changes, sublayer)
             x = sublayer.after
         if stream.sublayers:
-            norm = translator.norm_after(name)
+            norm = opened.norm_after(name)
             yield Link(name, "last norm", x if norm is None else norm(x), stream.final)
     for place in left:  # those of layers whose residual stream could not be read
         yield from _attention_chain(paths[place], changes, trace.attentions[place])
-    if trace.logits.size and (logits := translator.head_in_double(stream.final)) is not None:
+    if trace.logits.size and (logits := opened.head_in_double(stream.final)) is not None:
         yield Link("logits", "logits", logits, trace.logits)
 
 
-def attention_links(translator: Checkpoint, trace: Trace, kind: str, layer: int) -> Iterator[Link]:
+def attention_links(opened: Checkpoint, trace: Trace, kind: str, layer: int) -> Iterator[Link]:
     """The steps of one attention."""
-    path, _ = translator.model.attentions()[kind, layer]
-    changes = [intervention.edits(translator.model) for intervention in trace.interventions]
+    path, _ = opened.model.attentions()[kind, layer]
+    changes = [intervention.edits(opened.model) for intervention in trace.interventions]
     return _attention_chain(path, changes, trace.attention(kind, layer))
 
 
-def _embedded_chain(translator: Checkpoint, changes: Changes, stream: Stream) -> Iterator[Link]:
-    embedding, embedded, ids = translator.model.embeddings[stream.name], stream.embedded, list(stream.tokens.ids)
+def _embedded_chain(opened: Checkpoint, changes: Changes, stream: Stream) -> Iterator[Link]:
+    embedding, embedded, ids = opened.model.embeddings[stream.name], stream.embedded, list(stream.tokens.ids)
     place = f"{stream.name} input"
     if embedding.known:
         yield Link(place, "embedding", _double(embedding.tokens.weight[ids]) * embedding.scale, embedded.embedding)
-    if (rows := translator.positional_rows(stream)) is not None:
+    if (rows := opened.positional_rows(stream)) is not None:
         positional = rows.astype(np.float64)
         edited = _changed(changes, f"{EMBEDDINGS[stream.name]}.positional", positional)
         yield Link(place, "positions", edited, embedded.positional)
@@ -208,7 +208,7 @@ def _changed(changes: Changes, path: str, computed: Array, earlier: Mapping[str,
     return activation[0].numpy() if batched else activation.numpy()
 
 
-def _sublayer_chain(translator: Checkpoint, changes: Changes, sublayer: SubLayer) -> Iterator[Link]:
+def _sublayer_chain(opened: Checkpoint, changes: Changes, sublayer: SubLayer) -> Iterator[Link]:
     path = f"{sublayer.stack}.layers.{sublayer.layer}.{sublayer.name}"
     added = sublayer.before + sublayer.out.astype(np.float64)
     edited = _changed(changes, f"{path}_residual.added", added, {f"{path}.out": sublayer.out})
@@ -221,15 +221,15 @@ def _sublayer_chain(translator: Checkpoint, changes: Changes, sublayer: SubLayer
         yield Link(path, "norm of the result", normed * sublayer.multiplier, sublayer.out)
     yield Link(path, "residual", sublayer.added if sublayer.norm_first else sublayer.normed, sublayer.after)
     if sublayer.hidden is not None:
-        for step, computed, shown in _hidden_steps(translator, sublayer):
+        for step, computed, shown in _hidden_steps(opened, sublayer):
             yield Link(path, step, computed, shown)
-        w_2, b_2 = translator.second_matrix(sublayer.stack, sublayer.layer)
+        w_2, b_2 = opened.second_matrix(sublayer.stack, sublayer.layer)
         yield Link(path, "W_2", _changed(changes, f"{path}.out", _multiply(sublayer.hidden, w_2) + b_2), result)
 
 
-def _hidden_steps(translator: Checkpoint, sublayer: SubLayer) -> Iterator[tuple[str, Array, Array]]:
+def _hidden_steps(opened: Checkpoint, sublayer: SubLayer) -> Iterator[tuple[str, Array, Array]]:
     """Name, computed and shown of what leads to what W_2 reads."""
-    forward = translator.model.stacks[sublayer.stack].layers[sublayer.layer].feed_forward
+    forward = opened.model.stacks[sublayer.stack].layers[sublayer.layer].feed_forward
     x = sublayer.normed if sublayer.norm_first else sublayer.before
     if sublayer.gate is not None:
         yield "gate", sublayer.gate.astype(np.float64) * sublayer.up, sublayer.hidden

@@ -86,14 +86,14 @@ CLAIMS = (
         2,
         WATCHING,
         "The logits on screen against those of a run that nobody records, bit for bit.",
-        lambda case: hooks_change_nothing(case.translator, case.trace).error,
+        lambda case: hooks_change_nothing(case.opened, case.trace).error,
     ),
     Claim(
         3,
         CHAIN,
         "Each step from the embeddings to the logits, against the same step computed in double precision from "
         "the step before it on screen.",
-        lambda case: chain_closes(case.translator, case.trace).error,
+        lambda case: chain_closes(case.opened, case.trace).error,
         **ROUNDED,
     ),
     Claim(
@@ -250,7 +250,7 @@ def double_case(case: Case) -> Case:
     """
     if not case.own_layers:
         return case
-    twin = replace(case, translator=in_double_precision(case.translator))
+    twin = replace(case, opened=in_double_precision(case.opened))
     return replace(twin, trace=twin.again())
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields, is_dataclass
 import numpy as np
 
 from model.analysis.words import attention_words, hide_keys, merge
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import checkpoint_path, sha256
-from model.checkpoints.translator import Translator
 from model.interventions import Intervention, SublayerOff
 from model.needs import Need
 from model.network.config import BOS
@@ -24,7 +24,7 @@ from model.trace import Array, Attention, Trace
 class Case:
     """A run, and the head chosen in it."""
 
-    translator: Translator
+    opened: Checkpoint
     trace: Trace
     kind: str
     layer: int
@@ -32,12 +32,12 @@ class Case:
 
     def again(self, *more: Intervention) -> Trace:
         """A run on the same tokens, with the same interventions and `more`."""
-        return self.translator.rerun(self.trace, (*self.trace.interventions, *more))
+        return self.opened.rerun(self.trace, (*self.trace.interventions, *more))
 
     @property
     def own_layers(self) -> bool:
         """Whether the model is one of this project's own code."""
-        return Need.OWN_LAYERS in self.translator.features
+        return Need.OWN_LAYERS in self.opened.features
 
     @property
     def position_free(self) -> bool:
@@ -80,8 +80,8 @@ def _first_id(case: Case) -> int | None:
     if case.own_layers:
         return BOS
     if len(case.trace.streams) > 1:
-        return case.translator.model.start
-    prompt, tokenizer = case.trace.prompt, case.translator.tokenizer
+        return case.opened.model.start
+    prompt, tokenizer = case.trace.prompt, case.opened.tokenizer
     # A chat template may begin otherwise than the tokenizer begins a text.
     ids = tokenizer.read(prompt) if isinstance(prompt, str) else tokenizer.describe_chat(prompt).ids
     return next(iter(ids), None)
@@ -139,7 +139,7 @@ def positions(case: Case) -> float | str:
     biased = [_bias_error(case, a) for a in attentions if a.bias is not None and not a.crosses]
     if errors := [*_added_positions(case), *rotated, *biased]:
         return float(np.max(errors))
-    if case.translator.config.positions != "none":
+    if case.opened.config.positions != "none":
         return "How this model encodes positions could not be read."
     return "This model adds nothing for positions, rotates nothing, and adds no bias to its scores."
 
@@ -147,10 +147,10 @@ def positions(case: Case) -> float | str:
 def _added_positions(case: Case) -> Iterator[float]:
     """What was added for each position against the model's table and, if sinusoidal, the paper's formula."""
     for stream in case.trace.streams.values():
-        shown, rows = stream.embedded.positional, case.translator.positional_rows(stream)
+        shown, rows = stream.embedded.positional, case.opened.positional_rows(stream)
         if rows is not None:
             yield float(np.abs(rows - shown).max())
-            if case.own_layers and case.translator.config.positions == "sinusoidal":
+            if case.own_layers and case.opened.config.positions == "sinusoidal":
                 yield float(np.abs(_paper(*shown.shape) - shown).max())
 
 
@@ -164,7 +164,7 @@ def _rotation_error(case: Case, attention: Attention) -> float:
     )
     n, pairs = turned.shape
     if case.own_layers:
-        theta = case.translator.config.rope_base ** (-np.arange(pairs) / pairs)
+        theta = case.opened.config.rope_base ** (-np.arange(pairs) / pairs)
     else:
         turned -= turned[0]
         theta = turned[-1] / max(n - 1, 1)
@@ -198,7 +198,7 @@ def addresses(case: Case) -> float:
     for (kind, layer), attention in case.trace.attentions.items():
         if (attention.kind, attention.layer) != (kind, layer):
             return math.inf
-        for name, (matrix, starts) in case.translator.head_columns(kind, layer).items():
+        for name, (matrix, starts) in case.opened.head_columns(kind, layer).items():
             shown = getattr(attention.projections, f"w_{name}")
             width = shown.shape[-1]
             own = np.stack([matrix[:, start : start + width] for start in starts])

@@ -239,7 +239,7 @@ def lines_of(model: Network, name: str) -> tuple[Lines, ...]:
 
 
 @torch.inference_mode()
-def run_mistake(translator: Checkpoint, trace: Trace, name: str, kind: str, layer: int) -> BrokenRun:
+def run_mistake(opened: Checkpoint, trace: Trace, name: str, kind: str, layer: int) -> BrokenRun:
     """Run the trace's text with the mistake `name`: the same target, and greedy decoding.
 
     `kind` and `layer` say whose attention weights are returned. The trace's interventions take part.
@@ -247,16 +247,16 @@ def run_mistake(translator: Checkpoint, trace: Trace, name: str, kind: str, laye
     Raises:
         ValueError: no room for padding beside this sentence.
     """
-    mistake, model = MISTAKES[name], break_model(translator, name).model
-    if mistake.runs == "batch" and room_for_pads(translator, trace) < PADS:
+    mistake, model = MISTAKES[name], break_model(opened, name).model
+    if mistake.runs == "batch" and room_for_pads(opened, trace) < PADS:
         raise ValueError("This sentence is too long for a batch with a longer one.")
     path, _ = model.attentions()[kind, layer]
     run = _step_by_step if mistake.runs == "cache" else _at_once
     with applied(model, trace.interventions), explicit_path():
         logits, pattern, mask = run(model, trace, mistake, path)
         written = _write(model, trace, logits, mistake.runs)
-    with applied(translator.model, trace.interventions):
-        right = _write(translator.model, trace, torch.tensor(trace.logits), "alone")
+    with applied(opened.model, trace.interventions):
+        right = _write(opened.model, trace, torch.tensor(trace.logits), "alone")
     log_p = logits.double().log_softmax(-1)[range(len(trace.next_ids)), list(trace.next_ids)].sum().item()
     queries = len(trace.attention(kind, layer).query_tokens)
     pattern, mask = (tensor[0, :, :queries].cpu().numpy() for tensor in (pattern, mask))
@@ -315,14 +315,12 @@ class Verdict:
         return tuple(measured for measured in self.measurements if not measured.holds)
 
 
-def check_mistake(
-    translator: Checkpoint, trace: Trace, name: str, kind: str, layer: int, head: int
-) -> Iterator[Verdict]:
+def check_mistake(opened: Checkpoint, trace: Trace, name: str, kind: str, layer: int, head: int) -> Iterator[Verdict]:
     """Measure every claim on the sentence's run in the broken model; yields after each.
 
     `kind`, `layer` and `head`: of the claims that are about one head.
     """
-    twin = break_model(translator, name)
+    twin = break_model(opened, name)
     try:
         run = twin.trace_ids(trace.source, trace.next_ids, trace.interventions)
     except ValueError as error:
@@ -347,13 +345,13 @@ def _error(claim: Claim, case: Case) -> float | str:
             return math.inf
 
 
-def break_model(translator: Checkpoint, name: str) -> Checkpoint:
+def break_model(opened: Checkpoint, name: str) -> Checkpoint:
     """The same weights in a network with the mistake `name` in its code.
 
     Raises:
         ValueError: the model cannot make this mistake, for the reason of `why_not`.
     """
-    model = translator.model
+    model = opened.model
     if reason := why_not(model, name):
         raise ValueError(f"This model cannot make this mistake. {reason}")
     shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
@@ -364,7 +362,7 @@ def break_model(translator: Checkpoint, name: str) -> Checkpoint:
         if type(module) in classes:
             owner = type(module)
             module.__class__ = type(owner.__name__, (owner,), classes[owner])
-    return replace(translator, model=broken)
+    return replace(opened, model=broken)
 
 
 def code_around(lines: Lines) -> tuple[str, str]:

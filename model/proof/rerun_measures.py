@@ -30,7 +30,7 @@ _PER_ROW = ("out", "added", "normed", "hidden", "logits")
 
 def two_runs(case: Case) -> float:
     """Claim 1: the largest difference between two runs; infinite where a module is in training mode."""
-    if any(module.training for module in case.translator.model.modules()):
+    if any(module.training for module in case.opened.model.modules()):
         return math.inf
     return _difference(case.trace, case.again())
 
@@ -53,14 +53,14 @@ def causality(case: Case) -> float | str:
     """
     if reason := sees_all(case):
         return reason
-    translator, trace = case.translator, case.trace
-    before = translator.record(trace, trace.interventions)
-    ordinary, size = len(SPECIAL_TOKENS), translator.config.vocab_size - len(SPECIAL_TOKENS)
+    opened, trace = case.opened, case.trace
+    before = opened.record(trace, trace.interventions)
+    ordinary, size = len(SPECIAL_TOKENS), opened.config.vocab_size - len(SPECIAL_TOKENS)
     errors = []
     for j in range(1, len(trace.tgt_ids)):
         other = ordinary + (trace.tgt_ids[j] - ordinary + 1) % size
         tgt_ids = (*trace.tgt_ids[:j], other, *trace.tgt_ids[j + 1 :])
-        after = translator.record(trace, trace.interventions, tgt_ids)
+        after = opened.record(trace, trace.interventions, tgt_ids)
         errors += [np.abs(rows - _rows_before(after, path, j)).max() for path, rows in _decoder_rows(before, j)]
     error = float(np.max(errors))
     unread = any(s.hidden is None for s in trace.streams["decoder"].sublayers if s.name == "feed_forward")
@@ -93,10 +93,10 @@ def padding(case: Case) -> float | str:
     """Claim 7: the run alone against the run in a padded batch; infinite where a pad gets weight."""
     if not case.position_free:
         return "A change names positions of this text, which are others in a padded batch."
-    pads = min(room_for_pads(case.translator, case.trace), MOST_PADS)
+    pads = min(room_for_pads(case.opened, case.trace), MOST_PADS)
     if pads < 1:
         return "The text fills all positions of the model: there is no room for pads."
-    found = run_padded(case.translator, case.trace, case.kind, case.layer, pads)
+    found = run_padded(case.opened, case.trace, case.kind, case.layer, pads)
     if found.pad_weight:
         return math.inf
     logits = found.logits_difference / max(1.0, float(np.abs(case.trace.logits).max()))
@@ -121,7 +121,7 @@ def cached_steps(case: Case) -> float | str:
     """Claim 8: each step of cached decoding against its row of the teacher-forced run."""
     if reason := cannot_decode(case):
         return reason
-    model, trace = case.translator.model, case.trace
+    model, trace = case.opened.model, case.trace
     make = steps_of(model)
     rows = []
     with applied(model, trace.interventions), explicit_path():
@@ -140,7 +140,7 @@ def searches(case: Case) -> float | str:
     """
     if reason := cannot_decode(case):
         return reason
-    model, trace = case.translator.model, case.trace
+    model, trace = case.opened.model, case.trace
     source = ids_to_decode_from(model, trace)
     if length_limits(model, [source])[0] < 1:
         return "The text fills all positions of the model: nothing can be written after it."
@@ -160,9 +160,9 @@ def searches(case: Case) -> float | str:
 
 def _below_highest(case: Case, written: Sequence[int]) -> float:
     """How far the logits of tokens that were written are below the highest of their rows, in a teacher-forced run."""
-    trace, model = case.trace, case.translator.model
+    trace, model = case.trace, case.opened.model
     given = trace.tgt_ids[1 : trace.first_written + 1]
-    captured = case.translator.trace_ids(trace.prompt, (*given, *written), trace.interventions).logits[len(given) :]
+    captured = case.opened.trace_ids(trace.prompt, (*given, *written), trace.interventions).logits[len(given) :]
     allowed = captured.copy()
     allowed[:, model.barred] = -np.inf
     if (forced := getattr(model, "forced_start", None)) is not None:

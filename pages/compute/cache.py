@@ -135,14 +135,14 @@ def footprint(result: Any) -> int:
     return ENTRY_BYTES + _array_bytes(result)
 
 
-def on_cpu(translator: Checkpoint) -> Checkpoint:
+def on_cpu(opened: Checkpoint) -> Checkpoint:
     """The same weights on the CPU, copied once for all sessions."""
-    return translator if translator.device == "cpu" else _copy_on_cpu(translator)
+    return opened if opened.device == "cpu" else _copy_on_cpu(opened)
 
 
 @shared_result()
-def _copy_on_cpu(translator: Checkpoint) -> Checkpoint:
-    return translator.on("cpu")
+def _copy_on_cpu(opened: Checkpoint) -> Checkpoint:
+    return opened.on("cpu")
 
 
 def _array_bytes(value: Any) -> int:

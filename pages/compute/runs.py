@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import freeze_loaded_objects
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
@@ -24,15 +25,15 @@ WEIGHTS_READ = 250_000_000
 
 
 @shared_result("Opening the checkpoint …")
-def open_translator(checkpoint: str, device: str) -> Translator:
+def open_translator(checkpoint: str, device: str) -> Checkpoint:
     """The checkpoint on its device.
 
     Raises:
         CheckpointError: it is missing or broken.
     """
-    translator = load_checkpoint(checkpoint, device)
+    opened = load_checkpoint(checkpoint, device)
     freeze_loaded_objects()
-    return translator
+    return opened
 
 
 MESSAGES = {decode: "The model is running …", force: "The changed model is running …"}
@@ -44,25 +45,25 @@ def compute(function: Callable[..., Found], *args: Any) -> Found:
     return shared_result(MESSAGES.get(function, "Computing …"))(function)(*args)
 
 
-def run(translator: Translator, request: Request) -> Trace:
+def run(opened: Checkpoint, request: Request) -> Trace:
     """`decode`, once for all sessions."""
-    return compute(decode, translator, request)
+    return compute(decode, opened, request)
 
 
-def rerun(translator: Translator, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:
+def rerun(opened: Checkpoint, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:
     """`force`, once for all sessions."""
-    return trace if interventions == trace.interventions else compute(force, translator, trace, interventions)
+    return trace if interventions == trace.interventions else compute(force, opened, trace, interventions)
 
 
 @shared_result()
-def expected_seconds(translator: Translator, tokens: int) -> float:
+def expected_seconds(opened: Checkpoint, tokens: int) -> float:
     """What a run of so many tokens takes, about."""
-    return translator.expected_seconds(tokens)
+    return opened.expected_seconds(tokens)
 
 
-def first_new_tokens(translator: Translator) -> int:
+def first_new_tokens(opened: Checkpoint) -> int:
     """How many tokens the sidebar asks a language model for at first."""
-    return max(1, min(NEW_TOKENS, WEIGHTS_READ // sum(translator.parameters_by_part().values())))
+    return max(1, min(NEW_TOKENS, WEIGHTS_READ // sum(opened.parameters_by_part().values())))
 
 
 @shared_result()
@@ -74,9 +75,9 @@ def translate(
 
 
 @shared_result("Checking the picture against the model …")
-def check(translator: Translator, trace: Trace) -> tuple[Check, ...]:
+def check(opened: Checkpoint, trace: Trace) -> tuple[Check, ...]:
     """The checks of the proof strip for one trace."""
-    return prove(translator, trace)
+    return prove(opened, trace)
 
 
 def prepare(checkpoint: str, device: str, request: Request) -> None:
@@ -85,5 +86,5 @@ def prepare(checkpoint: str, device: str, request: Request) -> None:
     Raises:
         CheckpointError: the checkpoint is missing or broken.
     """
-    translator = open_translator(checkpoint, device)
-    check(translator, run(translator, request))
+    opened = open_translator(checkpoint, device)
+    check(opened, run(opened, request))

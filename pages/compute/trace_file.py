@@ -73,11 +73,11 @@ def open_trace_file(path: str) -> TraceFile:
     )
 
 
-def file_of(translator: Checkpoint, request: Request) -> bytes:
+def file_of(opened: Checkpoint, request: Request) -> bytes:
     """What `trace.save()` writes of a run, for `--trace`."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "run.npz"
-        run(translator, request).save(path)
+        run(opened, request).save(path)
         return path.read_bytes()
 
 

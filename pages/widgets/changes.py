@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from model.checkpoints.translator import Translator
+from model.checkpoints.checkpoint import Checkpoint
 from model.interventions import Intervention, describe
 from model.interventions.link import decode, encode
 
@@ -15,11 +15,11 @@ MOST_NAMED = 3
 """changes in the banner"""
 
 
-def kept_changes(translator: Translator | None, editing: bool) -> tuple[Intervention, ...]:
+def kept_changes(opened: Checkpoint | None, editing: bool) -> tuple[Intervention, ...]:
     """The changes that a page runs with: those of the list if they are kept on, else none.
 
     Args:
-        translator: None if the checkpoint could not be opened.
+        opened: None if the checkpoint could not be opened.
         editing: whether this is the page that makes the changes and runs without and with them.
     """
     state = st.session_state
@@ -28,15 +28,15 @@ def kept_changes(translator: Translator | None, editing: bool) -> tuple[Interven
         st.query_params.pop(KEPT, "")
         return ()
     st.query_params[KEPT] = "1"
-    return () if editing or translator is None else current_changes(translator)
+    return () if editing or opened is None else current_changes(opened)
 
 
-def show_kept(changes: tuple[Intervention, ...], translator: Translator | None) -> None:
+def show_kept(changes: tuple[Intervention, ...], opened: Checkpoint | None) -> None:
     """A banner that names the changes at work on this page, with a button that takes them off."""
     if not changes:
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="kept-banner"):
-        named = " ".join(describe(change, translator.model) for change in changes[:MOST_NAMED])
+        named = " ".join(describe(change, opened.model) for change in changes[:MOST_NAMED])
         more = " …" if len(changes) > MOST_NAMED else ""
         st.markdown(f":material/science: **The model is changed on every page.** {named}{more}", width="stretch")
         st.button("Take off", key="kept_off", on_click=keep_on, args=(False, True), help="The list on What if stays.")
@@ -49,7 +49,7 @@ def keep_on(kept: bool, elsewhere: bool = False) -> None:
         st.query_params.pop(IN_LINK, "")
 
 
-def current_changes(translator: Translator) -> tuple[Intervention, ...]:
+def current_changes(opened: Checkpoint) -> tuple[Intervention, ...]:
     """The changes, from the session or, on a first visit, the link; those that do not fit the model are dropped."""
     state = st.session_state
     if CHANGES not in state:
@@ -59,7 +59,7 @@ def current_changes(translator: Translator) -> tuple[Intervention, ...]:
         except ValueError as error:
             _note(f"{error} Showing the model without changes.")
     _take_added()
-    misfits = [change for change in state[CHANGES] if why_unsupported(translator, change)]
+    misfits = [change for change in state[CHANGES] if why_unsupported(opened, change)]
     if misfits:
         for change in misfits:
             _note(f"Dropped, because this checkpoint has no such layer or head: {describe(change)}")
@@ -68,10 +68,10 @@ def current_changes(translator: Translator) -> tuple[Intervention, ...]:
     return state[CHANGES]
 
 
-def why_unsupported(translator: Translator, change: Intervention) -> str:
+def why_unsupported(opened: Checkpoint, change: Intervention) -> str:
     """Why the change does not fit the model; empty if it does."""
     try:
-        translator.check_intervention(change)
+        opened.check_intervention(change)
     except ValueError as error:
         return str(error)
     return ""

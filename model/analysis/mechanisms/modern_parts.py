@@ -110,9 +110,7 @@ class Activations:
     """largest difference between act(z) and `activated`; None: the formula of act is not known"""
 
 
-def activations(
-    translator: Checkpoint, trace: Trace, stack: str, layer: int, position: int, most: int = 10
-) -> Activations:
+def activations(opened: Checkpoint, trace: Trace, stack: str, layer: int, position: int, most: int = 10) -> Activations:
     """The neurons of one layer's feed-forward at one token.
 
     Raises:
@@ -121,8 +119,8 @@ def activations(
     sublayer = feed_forward(trace, stack, layer)
     if sublayer.z is not None:
         z = sublayer.z[position].astype(np.float64)
-    elif Need.OWN_LAYERS in translator.features:
-        w, b = translator.activated_matrix(stack, layer)
+    elif Need.OWN_LAYERS in opened.features:
+        w, b = opened.activated_matrix(stack, layer)
         x = (sublayer.normed if sublayer.placement == "pre" else sublayer.before)[position].astype(np.float64)
         z = x @ w + b
     else:
@@ -130,7 +128,7 @@ def activations(
     hidden = sublayer.hidden[position]
     activated = hidden if sublayer.gate is None else sublayer.gate[position]
     order = np.argsort(-np.abs(hidden), kind="stable")[:most]
-    line, act, error = _activation_curve(translator.config.activation, z, activated)
+    line, act, error = _activation_curve(opened.config.activation, z, activated)
     return Activations(
         z=z,
         activated=activated,

@@ -30,9 +30,9 @@ TOKENS_IN_A_PASS = 1024
 Removal = Literal["embedding", "attention"]
 
 
-def explained_kind(translator: Checkpoint) -> Kind:
+def explained_kind(opened: Checkpoint) -> Kind:
     """The attention from the rows that predict to the text: cross-attention, or a single stack's self-attention."""
-    return translator.kinds[-1]
+    return opened.kinds[-1]
 
 
 def count_tokens(kind: Kind, trace: Trace, row: int) -> int:
@@ -40,7 +40,7 @@ def count_tokens(kind: Kind, trace: Trace, row: int) -> int:
     return row + 1 if kind.causal else len(trace.streams[kind.keys].tokens)
 
 
-def measure_tokens(translator: Checkpoint, trace: Trace, layer: int, rows: Sequence[int]) -> Iterator[dict[str, Array]]:
+def measure_tokens(opened: Checkpoint, trace: Trace, layer: int, rows: Sequence[int]) -> Iterator[dict[str, Array]]:
     """By name, one of MEASURES: how much each token of the text mattered for the token that each row predicts.
 
     Yields after each batch of runs with zeroed values, NaN where not yet run; the whole result last.
@@ -48,16 +48,16 @@ def measure_tokens(translator: Checkpoint, trace: Trace, layer: int, rows: Seque
     (row, token), none negative: |gradient x input|; attention weight, the mean over the heads of the layer;
     ||alpha v W_O|| with the heads' vectors added (after Kobayashi et al. 2020, section 3); value zeroing in all heads.
     """
-    kind, rows = explained_kind(translator), list(rows)
+    kind, rows = explained_kind(opened), list(rows)
     attention = trace.attention(kind.name, layer)
     values = attention.v.astype(np.float64) @ attention.projections.w_o.astype(np.float64)
     mixed = np.einsum("hrk,hkd->rkd", attention.pattern[:, rows].astype(np.float64), values)
     measures = {
-        "gradient": np.abs(gradient_times_input(translator, trace, rows)[kind.keys]),
+        "gradient": np.abs(gradient_times_input(opened, trace, rows)[kind.keys]),
         "weights": attention.pattern[:, rows].mean(axis=0, dtype=np.float64),
         "norms": np.linalg.norm(mixed, axis=-1),
     }
-    for zeroed in zero_values(translator, trace, kind.name, layer):
+    for zeroed in zero_values(opened, trace, kind.name, layer):
         yield measures | {"zeroing": zeroed.distance[rows]}
 
 
@@ -87,22 +87,22 @@ class Verdict:
 
 
 def judge(
-    translator: Checkpoint, trace: Trace, layer: int, rows: Sequence[int], removal: Removal = "embedding"
+    opened: Checkpoint, trace: Trace, layer: int, rows: Sequence[int], removal: Removal = "embedding"
 ) -> Iterator[Verdict]:
     """Remove tokens in the order of each measure, for each row; yields while it measures and after each order, NaN
     where not yet run.
 
     Args:
-        translator: any opened checkpoint.
+        opened: any opened checkpoint.
         trace: the run.
         layer: of `explained_kind`, whose attention is measured.
         rows: which predicted tokens to explain.
         removal: what removes a token: its embedding becomes 0, its position stays; or no attention may read it.
     """
-    kind, rows, count = explained_kind(translator), list(rows), len(MEASURES)
+    kind, rows, count = explained_kind(opened), list(rows), len(MEASURES)
     log_p = np.full((len(rows), count + RANDOM_ORDERS, 2, len(SHARES)), np.nan)
     agreement = np.full((len(rows), count, count), np.nan)
-    for measures in measure_tokens(translator, trace, layer, rows):
+    for measures in measure_tokens(opened, trace, layer, rows):
         yield Verdict(log_p[:, : count + 1], agreement, 0.0, measures)
     for i, row in enumerate(rows):
         n, numbers = count_tokens(kind, trace, row), np.random.default_rng(row)
@@ -111,28 +111,28 @@ def judge(
         orders = [np.argsort(-values, kind="stable") for values in own]
         orders += [numbers.permutation(n) for _ in range(RANDOM_ORDERS)]
         for j, order in enumerate(orders):
-            log_p[i, j] = _removal_curves(translator, trace, row, order, removal)
+            log_p[i, j] = _removal_curves(opened, trace, row, order, removal)
             means = log_p[:, count:].mean(axis=1, keepdims=True)
             done = (i + (j + 1) / len(orders)) / len(rows)
             curves = np.concatenate([log_p[:, :count], means], axis=1)
             yield Verdict(curves, agreement.copy(), done, measures)
 
 
-def _removal_curves(translator: Checkpoint, trace: Trace, row: int, order: Array, removal: Removal) -> Array:
+def _removal_curves(opened: Checkpoint, trace: Trace, row: int, order: Array, removal: Removal) -> Array:
     """(2, share): log p of the row's token; `order` is (token,), the first to be removed first."""
     counts, rank = np.round(np.array(SHARES) * len(order))[:, None], np.argsort(order)
     present = np.concatenate([rank >= counts, rank < counts])
     tokens = sum(len(stream.tokens) for stream in trace.streams.values())
     size = max(TOKENS_IN_A_PASS // tokens, 1)
-    passes = [_log_p(translator, trace, row, present[i : i + size], removal) for i in range(0, len(present), size)]
+    passes = [_log_p(opened, trace, row, present[i : i + size], removal) for i in range(0, len(present), size)]
     return np.concatenate(passes).reshape(2, len(SHARES))
 
 
 @torch.inference_mode()
-def _log_p(translator: Checkpoint, trace: Trace, row: int, present: Array, removal: Removal) -> Array:
+def _log_p(opened: Checkpoint, trace: Trace, row: int, present: Array, removal: Removal) -> Array:
     """(run,): log p of the row's token in nats; `present` (run, token) says which tokens each run has."""
     check_cancelled()
-    model, kind = translator.model, explained_kind(translator)
+    model, kind = opened.model, explained_kind(opened)
     device, runs = model.output.weight.device, len(present)
     kept = torch.ones(runs, len(trace.streams[kind.keys].tokens), dtype=torch.bool)
     kept[:, : present.shape[1]] = torch.from_numpy(present)

@@ -44,14 +44,14 @@ class LossGradients:
         return self.by_path[path]
 
 
-def loss_gradients(translator: Checkpoint, trace: Trace) -> LossGradients:
+def loss_gradients(opened: Checkpoint, trace: Trace) -> LossGradients:
     """Back-propagate -log p of the run's target through the same run, interventions included.
 
     Args:
-        translator: any opened checkpoint.
+        opened: any opened checkpoint.
         trace: the run; its loss is -trace.log_probability.
     """
-    model = translator.model
+    model = opened.model
     paths = [path for path in hook_points(model) if path.rpartition(".")[2] in POINTS]
     with torch.enable_grad():
         log_p, activations = _run(model, trace, paths)
@@ -62,30 +62,30 @@ def loss_gradients(translator: Checkpoint, trace: Trace) -> LossGradients:
 
 
 def stream_gradients(
-    translator: Checkpoint, trace: Trace, changes: Sequence[Intervention] = (), seed: int | None = None
+    opened: Checkpoint, trace: Trace, changes: Sequence[Intervention] = (), seed: int | None = None
 ) -> dict[str, Array]:
     """By stack: ||dL/dX|| of the residual stream of all tokens, (step,): at the input, then after each sub-layer.
 
     In double precision, except in Hugging Face models; `rounding_of_streams` measures what that leaves open.
 
     Args:
-        translator: any opened checkpoint.
+        opened: any opened checkpoint.
         trace: its tokens and interventions are those of the run.
         changes: further interventions.
         seed: of random weights in place of the trained ones, drawn as at the start of training; None: the trained ones.
     """
     run = replace(trace, interventions=(*trace.interventions, *changes))
-    return _norms(_precise(translator, seed), run)
+    return _norms(_precise(opened, seed), run)
 
 
 def rounding_of_streams(
-    translator: Checkpoint, trace: Trace, changes: Sequence[Intervention] = (), seed: int | None = None
+    opened: Checkpoint, trace: Trace, changes: Sequence[Intervention] = (), seed: int | None = None
 ) -> dict[str, Array]:
     """By stack: by which share `stream_gradients` change, (step,), if one rounding moves each number of the embeddings.
 
     The roundings of the layers do as much, so a curve means nothing within this share. Arguments as there.
     """
-    run, opened = replace(trace, interventions=(*trace.interventions, *changes)), _precise(translator, seed)
+    run, opened = replace(trace, interventions=(*trace.interventions, *changes)), _precise(opened, seed)
     norms = _norms(opened, run)
     with editing(opened.model, {f"{EMBEDDINGS[stack]}.sum": _move_by_one_rounding for stack in trace.streams}):
         moved = _norms(opened, run)
@@ -111,9 +111,10 @@ def _norms(opened: Checkpoint, run: Trace) -> dict[str, Array]:
     return norms
 
 
-def _precise(translator: Checkpoint, seed: int | None = None) -> Checkpoint:
+def _precise(opened: Checkpoint, seed: int | None = None) -> Checkpoint:
     """With its own weights or with random ones, in double precision where all its steps can be."""
-    opened = translator if seed is None else _untrained(translator, seed)
+    if seed is not None:
+        opened = _untrained(opened, seed)
     return in_double_precision(opened) if Need.OWN_LAYERS in opened.features else opened
 
 
@@ -123,8 +124,8 @@ def _after(model: Network, sub: SubLayer) -> str:
     return model.update_point(path) if sub.norm_first else f"{path}_residual.normed"
 
 
-def _untrained(translator: Checkpoint, seed: int) -> Checkpoint:
-    return replace(translator, model=translator.model.untrained(torch.Generator().manual_seed(seed)))
+def _untrained(opened: Checkpoint, seed: int) -> Checkpoint:
+    return replace(opened, model=opened.model.untrained(torch.Generator().manual_seed(seed)))
 
 
 def stream_steps(trace: Trace, stack: str) -> tuple[str, ...]:
@@ -132,12 +133,12 @@ def stream_steps(trace: Trace, stack: str) -> tuple[str, ...]:
     return INPUT, *map(step_name, trace.streams[stack].sublayers)
 
 
-def gradient_times_input(translator: Checkpoint, trace: Trace, rows: Sequence[int]) -> dict[str, Array]:
+def gradient_times_input(opened: Checkpoint, trace: Trace, rows: Sequence[int]) -> dict[str, Array]:
     """By stack: gradient of the log p of each row's token at each embedded token, times that token's vector.
 
     (row, token) in nats: to first order, what log p would lose if the token's embedding were set to 0.
     """
-    found = list(_row_gradients(_precise(translator).model, trace, rows))
+    found = list(_row_gradients(_precise(opened).model, trace, rows))
     return {
         name: np.stack([(row[name] * stream.embedded.embedding.astype(np.float64)).sum(axis=-1) for row in found])
         for name, stream in trace.streams.items()
@@ -162,12 +163,12 @@ class DistanceGradients:
     """share of the rows that are counted, 0 to 1"""
 
 
-def distance_gradients(translator: Checkpoint, trace: Trace, seed: int | None = None) -> Iterator[DistanceGradients]:
+def distance_gradients(opened: Checkpoint, trace: Trace, seed: int | None = None) -> Iterator[DistanceGradients]:
     """Back-propagate from each row alone, or from MOST_ROWS evenly spaced ones; yields after each row.
 
     `seed`: of random weights, as in `stream_gradients`.
     """
-    model = _precise(translator, seed).model
+    model = _precise(opened, seed).model
     count = len(trace.next_ids)
     rows = np.unique(np.linspace(0, count - 1, min(count, MOST_ROWS)).round().astype(int))
     lengths = [len(stream.tokens) for stream in trace.streams.values()]

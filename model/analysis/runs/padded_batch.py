@@ -7,7 +7,7 @@ from itertools import cycle, islice
 import numpy as np
 import torch
 
-from model.checkpoints.translator import Translator
+from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import recording
 from model.interventions import applied
 from model.network.batch import pad_batch
@@ -49,13 +49,13 @@ class PaddedRun:
     """largest difference of the logits"""
 
 
-def room_for_pads(translator: Translator, trace: Trace) -> int:
+def room_for_pads(opened: Checkpoint, trace: Trace) -> int:
     """How many pads fit after the trace's longest text."""
-    return translator.config.max_len - max(len(stream.tokens) for stream in trace.streams.values())
+    return opened.config.max_len - max(len(stream.tokens) for stream in trace.streams.values())
 
 
 @torch.inference_mode()
-def run_padded(translator: Translator, trace: Trace, kind: str, layer: int, pads: int) -> PaddedRun:
+def run_padded(opened: Checkpoint, trace: Trace, kind: str, layer: int, pads: int) -> PaddedRun:
     """Run the trace's sentence again, in a batch of two whose other sentence is `pads` tokens longer.
 
     The longer sentence repeats the same tokens. The trace's interventions are in effect; a mean over positions
@@ -64,11 +64,11 @@ def run_padded(translator: Translator, trace: Trace, kind: str, layer: int, pads
     Raises:
         ValueError: no pads, more than the model's positions hold, or no such attention.
     """
-    room = room_for_pads(translator, trace)
+    room = room_for_pads(opened, trace)
     if not 1 <= pads <= room:
         raise ValueError(f"The batch can take 1 to {room} pads beside this sentence, not {pads}.")
     own = trace.attention(kind, layer)
-    companion, found, logits = _run_batch(translator, trace, pads)
+    companion, found, logits = _run_batch(opened, trace, pads)
     differences = {
         address: _largest(found[address]["pattern"][..., : len(attention.key_tokens)] - attention.pattern)
         for address, attention in trace.attentions.items()
@@ -77,7 +77,7 @@ def run_padded(translator: Translator, trace: Trace, kind: str, layer: int, pads
         kind=kind,
         layer=layer,
         pads=pads,
-        companion=tuple(translator.tokenizer.tokens(companion)),
+        companion=tuple(opened.tokenizer.tokens(companion)),
         **found[own.kind, own.layer],
         pad_weight=max(_largest(parts["pattern"][..., -pads:]) for parts in found.values()),
         difference=differences[kind, layer],
@@ -86,10 +86,10 @@ def run_padded(translator: Translator, trace: Trace, kind: str, layer: int, pads
     )
 
 
-def _run_batch(translator: Translator, trace: Trace, pads: int) -> tuple[list[int], _Parts, Array]:
+def _run_batch(opened: Checkpoint, trace: Trace, pads: int) -> tuple[list[int], _Parts, Array]:
     """The longer first text; the sentence's own rows of each result by (kind, layer); its logits."""
-    model, longer = translator.model, longer_texts(trace, pads)
-    batches = padded_texts(trace, longer, model.output.weight.device, translator.tokenizer.pad)
+    model, longer = opened.model, longer_texts(trace, pads)
+    batches = padded_texts(trace, longer, model.output.weight.device, opened.tokenizer.pad)
     paths = {address: path for address, (path, _) in model.attentions().items()}
     points = [f"{path}.{name}" for path in paths.values() for name in RESULTS]
     with applied(model, trace.interventions), recording(model, [*points, "logits"]) as activations:

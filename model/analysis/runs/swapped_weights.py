@@ -13,7 +13,7 @@ from torch import Tensor
 
 from model.analysis.distributions import jensen_shannon, total_variation
 from model.analysis.sweep import log_probability
-from model.checkpoints.translator import Translator
+from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import editing, recording
 from model.interventions import Intervention, PermutedAttention, UniformAttention, applied
 from model.interventions.base import at_head
@@ -46,7 +46,7 @@ class Distances:
 
 
 def swap_weights(
-    translator: Translator, trace: Trace, kind: str, layer: int, head: int | None = None, seeds: Sequence[int] = (0,)
+    opened: Checkpoint, trace: Trace, kind: str, layer: int, head: int | None = None, seeds: Sequence[int] = (0,)
 ) -> Iterator[Distances]:
     """Replace the weights of one head (None: of all) by uniform ones, then by one permutation of each row per seed.
 
@@ -57,13 +57,13 @@ def swap_weights(
     """
     address = {"kind": kind, "layer": layer, "head": head}
     for change in (UniformAttention(**address), *(PermutedAttention(seed, **address) for seed in seeds)):
-        yield measure_change(translator, trace, kind, layer, change)
+        yield measure_change(opened, trace, kind, layer, change)
 
 
-def measure_change(translator: Translator, trace: Trace, kind: str, layer: int, change: Intervention) -> Distances:
+def measure_change(opened: Checkpoint, trace: Trace, kind: str, layer: int, change: Intervention) -> Distances:
     """Distances between the trace and a run with `change` added, for the heads of this attention that it changes."""
-    activations = translator.record(trace, (*trace.interventions, change))
-    path, _ = translator.model.attentions()[kind, layer]
+    activations = opened.record(trace, (*trace.interventions, change))
+    path, _ = opened.model.attentions()[kind, layer]
     head = getattr(change, "head", None)
     heads = slice(None) if head is None else slice(head, head + 1)
     patterns = (trace.attention(kind, layer).pattern[heads], activations[f"{path}.pattern"][heads])
@@ -92,17 +92,17 @@ class HeadDistances:
         return float(np.isfinite(self.permuted["output_tv"]).mean())
 
 
-def swap_every_head(translator: Translator, trace: Trace, kind: str, seed: int = 0) -> Iterator[HeadDistances]:
+def swap_every_head(opened: Checkpoint, trace: Trace, kind: str, seed: int = 0) -> Iterator[HeadDistances]:
     """Replace the weights of each head of `kind` alone, with one permutation; yields after each head, the whole last.
 
     Raises:
         ValueError: the model has no such attention.
     """
-    shape = (sum(k == kind for k, _ in trace.attentions), translator.model.config.n_heads)
+    shape = (sum(k == kind for k, _ in trace.attentions), opened.model.config.n_heads)
     trace.attention(kind, 0)
     result = HeadDistances(*({name: np.full(shape, np.nan) for name in NAMES} for _ in range(2)))
     for layer, head in np.ndindex(shape):
-        runs = swap_weights(translator, trace, kind, layer, head, (seed,))
+        runs = swap_weights(opened, trace, kind, layer, head, (seed,))
         for distances, run in zip((result.uniform, result.permuted), runs, strict=True):
             for name, value in run.means.items():
                 distances[name][layer, head] = value
@@ -126,7 +126,7 @@ class ValueEffects:
 
 
 def zero_values(
-    translator: Translator, trace: Trace, kind: str, layer: int, head: int | None = None
+    opened: Checkpoint, trace: Trace, kind: str, layer: int, head: int | None = None
 ) -> Iterator[ValueEffects]:
     """Zero the value of each key of this attention alone, many keys in one batched pass.
 
@@ -143,7 +143,7 @@ def zero_values(
     for first in range(0, keys, ROWS):
         here = slice(first, min(first + ROWS, keys))
         zeroed = torch.arange(here.start, here.stop)
-        outputs, logits = _zeroed_runs(translator.model, trace, (kind, layer, head), zeroed)
+        outputs, logits = _zeroed_runs(opened.model, trace, (kind, layer, head), zeroed)
         plain, *others = (log_probability(row.cpu().numpy(), trace.next_ids) for row in logits)
         distance[:, here] = _cosine_distance(outputs[:1], outputs[1:]).T.cpu().numpy()
         change[here] = np.array(others) - plain

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from model.analysis.stream.residual_stream import INPUT, residual_stream, step_name
-from model.checkpoints.translator import Translator
+from model.checkpoints.checkpoint import Checkpoint
 from model.trace import Array, Trace
 
 
@@ -32,11 +32,11 @@ class LogitLens:
     """largest difference between the last step's logits and the run's"""
 
 
-def logit_lens(translator: Translator, trace: Trace, most: int = 5) -> LogitLens:
+def logit_lens(opened: Checkpoint, trace: Trace, most: int = 5) -> LogitLens:
     """Read the last stack, a decoder if there is one, after every sub-layer.
 
     Args:
-        translator: whose run it was.
+        opened: whose run it was.
         trace: the run.
         most: how many tokens `top` lists for each step and position.
     """
@@ -45,7 +45,7 @@ def logit_lens(translator: Translator, trace: Trace, most: int = 5) -> LogitLens
     predicted = trace.logits.argmax(axis=-1)
     steps = []
     for x in residual_stream(trace, stack):
-        logits = translator.read_logits(x)
+        logits = opened.read_logits(x)
         steps.append(_summary(logits, predicted, most))
     top, probabilities, probability, rank = (np.stack(values) for values in zip(*steps, strict=True))
     return LogitLens(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.checkpoints.translator import Translator
+from model.checkpoints.checkpoint import Checkpoint
 from model.trace import Array, SubLayer, Trace
 
 STACKS = ("encoder", "decoder")
@@ -146,11 +146,11 @@ class Neurons:
     """largest difference between the sum of all d_ff contributions + b_2 and the run's output"""
 
 
-def neurons(translator: Translator, sublayer: SubLayer, position: int, most: int = 10) -> Neurons:
+def neurons(opened: Checkpoint, sublayer: SubLayer, position: int, most: int = 10) -> Neurons:
     """What the neurons of a feed-forward write at one token, and which tokens' logits that raises.
 
     Args:
-        translator: whose run it was.
+        opened: whose run it was.
         sublayer: a feed_forward of its Trace.
         position: of the token.
         most: how many neurons `top` lists.
@@ -160,7 +160,7 @@ def neurons(translator: Translator, sublayer: SubLayer, position: int, most: int
     """
     if sublayer.hidden is None:
         raise ValueError(f"only a feed_forward has hidden neurons, not {step_name(sublayer)} of the {sublayer.stack}")
-    rows, bias = translator.second_matrix(sublayer.stack, sublayer.layer)
+    rows, bias = opened.second_matrix(sublayer.stack, sublayer.layer)
     rows = rows.astype(np.float64)
     hidden, result = sublayer.hidden[position], sublayer.out if sublayer.result is None else sublayer.result
     written = np.abs(hidden) * np.linalg.norm(rows, axis=-1)
@@ -168,8 +168,8 @@ def neurons(translator: Translator, sublayer: SubLayer, position: int, most: int
     top = order[written[order] > 0]
     contributions = hidden[top, None] * rows[top]
     difference = hidden.astype(np.float64) @ rows + bias - result[position]
-    factor = translator.logits_head.scale * sublayer.multiplier
-    logits = factor * contributions @ translator.output_matrix().astype(np.float64).T
+    factor = opened.logits_head.scale * sublayer.multiplier
+    logits = factor * contributions @ opened.output_matrix().astype(np.float64).T
     return Neurons(hidden, written, top, contributions, logits, float(np.abs(difference).max()))
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from model.analysis.words import WORD_START
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.tokenizer import Tokenizer
-from model.checkpoints.translator import Translator
 from model.trace import Array, Embedded, Tokens
 
 Side = Literal["source", "target"]
@@ -103,15 +103,15 @@ def _character(tokenizer: Tokenizer, ids: Sequence[int], tokens: Sequence[str], 
         yield Piece(tokens[position], int(ids[position]), "byte", byte, text, start, stop - 1)
 
 
-def embedding_rows(translator: Translator, side: Side, ids: Sequence[int]) -> Array:
+def embedding_rows(opened: Checkpoint, side: Side, ids: Sequence[int]) -> Array:
     """(token, d_model): rows of the embedding matrix E, before the factor sqrt(d_model)."""
-    return translator.embedding_matrix(side)[list(ids)]
+    return opened.embedding_matrix(side)[list(ids)]
 
 
-def cosines(translator: Translator, side: Side, token_id: int) -> Array:
+def cosines(opened: Checkpoint, side: Side, token_id: int) -> Array:
     """(vocabulary,): cosine of the embedding of `token_id` with every embedding, in double precision; 0 for zeros."""
     # In PyTorch, which keeps to the cores that a run may use.
-    matrix = torch.from_numpy(translator.embedding_matrix(side).astype(np.float64))
+    matrix = torch.from_numpy(opened.embedding_matrix(side).astype(np.float64))
     lengths = matrix.norm(dim=-1).clamp(min=torch.finfo(matrix.dtype).tiny)
     return (matrix @ matrix[token_id] / lengths / lengths[token_id]).clamp(-1, 1).numpy()
 

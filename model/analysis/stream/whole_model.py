@@ -1,6 +1,6 @@
 """Figure 1 of the paper for one run: each box of the model, its size and work, and what it does to every token.
 
-boxes = model_boxes(translator, trace)
+boxes = model_boxes(opened, trace)
 {box.name: box.values["out"][3] for box in boxes if box.stack == "decoder"}  # the way of target token 3
 """
 

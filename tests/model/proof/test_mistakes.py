@@ -165,13 +165,13 @@ OF_ONE_STACK = {
 @pytest.mark.parametrize("family", OF_ONE_STACK)
 def test_a_model_of_one_stack_makes_the_mistakes_that_its_code_has(family, tokenizer):
     case = case_of("RoPE" if family == "decoder" else "masked", tokenizer)
-    opened, run = case.translator, case.trace
+    opened, run = case.opened, case.trace
     assert {name for name in MISTAKES if not why_not(opened.model, name)} == set(OF_ONE_STACK[family])
     for name, label in OF_ONE_STACK[family].items():
         twin = break_model(opened, name)
         claim = next(claim for claim in CLAIMS if claim.label == label)
         with explicit_path():
-            broken = dataclasses.replace(case, translator=twin, trace=twin.rerun(run, ()))
+            broken = dataclasses.replace(case, opened=twin, trace=twin.rerun(run, ()))
             assert not claim.measure(broken) <= claim.tolerance, name
         broken = run_mistake(opened, run, name, f"{family}_self", 1)
         assert broken.log_p != run.log_probability
