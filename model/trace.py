@@ -525,7 +525,7 @@ class Trace:
     notes: tuple[str, ...] = ()
     """what could not be read of this model, in sentences for the screen"""
     exact: Mapping[str, float] = field(default_factory=dict)
-    """of a model of others: by kind and layer, how far our attention is from the model's own: the largest difference"""
+    """by kind and layer, of a Hugging Face model: the largest difference of our attention from the model's own"""
     weights: Mapping[tuple[str, int], Array] = field(default_factory=dict)
     """by (kind, layer), (heads, query, key): the weights of attentions of which nothing else could be read"""
 

@@ -35,8 +35,7 @@ OPENED = {"encoder_decoder": Translator, "decoder": LanguageModel, "encoder": Ma
 """by family"""
 CHECKPOINTS_VARIABLE = "ATTENTION_EXPLORER_CHECKPOINTS"
 MODELS_VARIABLE = "ATTENTION_EXPLORER_MODELS"
-"""names and folders of models of others that the person who started the app offers, separated by commas; one that has a
-comma stands in quotes"""
+"""names and folders of the Hugging Face models on offer, separated by commas; one that has a comma stands in quotes"""
 INSTALL = "pip install -r model/checkpoints/huggingface-requirements.txt"
 
 
@@ -53,7 +52,7 @@ def checkpoint_path(name: str) -> Path:
         return elsewhere
     if name in offered_models() and not _is_file(folder / "config.json"):
         with suppress(CheckpointError):
-            return _foreign(name).find_folder(name)
+            return _hugging_face(name).find_folder(name)
     return folder
 
 
@@ -69,7 +68,7 @@ def study_checkpoints() -> list[str]:
 
 
 def offered_models() -> list[str]:
-    """Models of others in transformers' format that may be opened: those that ATTENTION_EXPLORER_MODELS names."""
+    """Hugging Face models that may be opened: those that ATTENTION_EXPLORER_MODELS names."""
     rows = csv.reader(StringIO(os.environ.get(MODELS_VARIABLE, ""), newline=""), skipinitialspace=True)
     return list(dict.fromkeys(filter(None, (name.strip() for row in rows for name in row))))
 
@@ -123,7 +122,7 @@ def offer_models(names: Sequence[str], download: bool = False) -> None:
         os.environ[MODELS_VARIABLE] = line.getvalue()
     if download:
         for name in offered_models():
-            _foreign(name).download(name)
+            _hugging_face(name).download(name)
 
 
 def open_offered_model(name: str, device: str = "auto") -> Checkpoint:
@@ -132,12 +131,12 @@ def open_offered_model(name: str, device: str = "auto") -> Checkpoint:
     Raises:
         CheckpointError: transformers is missing, or the model is missing, too large, or cannot be read.
     """
-    foreign = _foreign(name)
-    return foreign.open_folder(foreign.find_folder(name), name, device)
+    opening = _hugging_face(name)
+    return opening.open_folder(opening.find_folder(name), name, device)
 
 
-def _foreign(name: str) -> ModuleType:
-    """The module that opens models of others; transformers is imported here and nowhere else."""
+def _hugging_face(name: str) -> ModuleType:
+    """The module that opens Hugging Face models; transformers is imported here and nowhere else."""
     try:
         from model.checkpoints.huggingface import opening
     except (ImportError, RuntimeError) as error:
@@ -219,9 +218,9 @@ def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Tra
     if name in offered_models():
         return open_offered_model(name, device)
     folder = checkpoint_path(name)
-    if _is_foreign(folder):
+    if _is_hugging_face(folder):
         inside = checkpoint_folder().absolute() in folder.absolute().parents
-        return _foreign(name).open_folder(folder, _name_of(folder) if inside else str(name), device)
+        return _hugging_face(name).open_folder(folder, _name_of(folder) if inside else str(name), device)
     if not _is_file(folder / "config.json"):
         found = ", ".join(available_checkpoints()) or "none"
         raise CheckpointError(
@@ -320,7 +319,7 @@ def _name_of(folder: Path) -> str:
     return inside.relative_to(root).as_posix() if root in inside.parents else folder.name
 
 
-def _is_foreign(folder: Path) -> bool:
+def _is_hugging_face(folder: Path) -> bool:
     """Whether the folder holds a model in transformers' format, whose config.json has no hashes."""
     if not _is_file(folder / "config.json"):
         return False

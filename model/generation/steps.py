@@ -149,7 +149,7 @@ class Steps(Iterator[Tensor]):
 
 
 def steps_of(model: Network) -> type[Steps]:
-    """How the model decodes step by step; one of others brings steps of its own."""
+    """How the model decodes step by step; a Hugging Face model brings its own steps."""
     return getattr(model, "steps", Steps)
 
 

@@ -157,7 +157,7 @@ def _added_positions(case: Case) -> Iterator[float]:
 def _rotation_error(case: Case, attention: Attention) -> float:
     """The angles of RoPE against m theta_i, relative to the largest angle where that is above 1.
 
-    theta_i is base^(-2i / d_k) in models of this project; in one of others, the angle between two positions.
+    theta_i is base^(-2i / d_k) in models of this project; in a Hugging Face model, the angle between two positions.
     """
     turned = np.unwrap(
         np.arctan2(*(a.astype(np.float64) for a in (attention.rotary.sin, attention.rotary.cos))), axis=0

@@ -26,7 +26,7 @@ def chat_model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def server(folder: Path, chat_model: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:  # noqa: F811
-    """That has a language model of ours and a chat model of others."""
+    """That has a language model of ours and a Hugging Face model that chats."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(MODELS_VARIABLE, chat_model)
         with serve(folder, tmp_path_factory.mktemp("server") / "log.txt") as address:

@@ -52,7 +52,7 @@ def test_a_layer_opened_later_is_the_layer_that_ran(translator, on_demand, chang
 
 
 @pytest.mark.parametrize("name", ["GPT-2", "Llama, grouped", "Gemma 3", "gpt-oss", "GPT-NeoX", "ALBERT", "T5", "BART"])
-def test_models_of_others_open_their_layers_too(name: str, on_demand) -> None:
+def test_hugging_face_models_open_their_layers_too(name: str, on_demand) -> None:
     change = HeadGate(0.3, opened(name).kinds[0].name, 1, 0)
     found = on_demand(lambda: traced(name, change))
     assert isinstance(found.attentions, MappingOnDemand)

@@ -49,7 +49,7 @@ class BlockLayout:
     """the module that applies it; None: no module does"""
 
 
-def read_foreign_norm(call: ModuleCall | None) -> Norm | None:
+def read_called_norm(call: ModuleCall | None) -> Norm | None:
     """Which formula a module's numbers follow: LayerNorm or RMSNorm, with its weight or 1 + weight; None: neither."""
     if call is None or not call.inputs or call.x.shape != call.y.shape:
         return None
@@ -115,7 +115,7 @@ def find_arrangement(
     attended = [next((each for each in wide if each.module is module), None) for module in outputs]
     if None in attended:
         return None
-    norms = [each for each in wide if read_foreign_norm(each)]
+    norms = [each for each in wide if read_called_norm(each)]
     others = [each for each in reversed(wide) if each.module not in own and each not in norms]
     for down in sorted(others, key=lambda each: not isinstance(each.module, LINEAR)):
         found = _arrange(block, [*(each.y for each in attended), down.y], norms)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from model.checkpoints.huggingface.attention import PASS, HookedAttention, layer_of
-from model.checkpoints.huggingface.blocks import read_foreign_norm
+from model.checkpoints.huggingface.blocks import read_called_norm
 from model.checkpoints.huggingface.heads import LINEAR
 from model.checkpoints.huggingface.probe import ModuleCall, batched, close, plain_factor, same
 from model.hooks import HookPoint
@@ -132,7 +132,7 @@ def find_embedding(
     found.lookup = lookup.module
     added = [each for each in between if _is_addend(each, lookup)]
     rest = sum((batched(each.out) for each in added), torch.zeros_like(lookup.y))
-    reading = [each for each in between if each.inputs and each.x.shape == lookup.y.shape and read_foreign_norm(each)]
+    reading = [each for each in between if each.inputs and each.x.shape == lookup.y.shape and read_called_norm(each)]
     for factor in _factors(lookup.y, [each.x - rest for each in (*reading, first) if each.x.shape == rest.shape]):
         total = lookup.y * factor + rest
         normed = next((each for each in reading if close(each.x, total) and _leads_to(each, first, between)), None)
@@ -147,7 +147,7 @@ def find_embedding(
     found.scale = plain_factor(measured, lookup.out.shape[-1])
     if normed:
         found.norm_module = normed.module
-        found.norm = read_foreign_norm(normed) if close(normed.y, first.x) else None
+        found.norm = read_called_norm(normed) if close(normed.y, first.x) else None
     _find_positions(found, added)
     return found
 
@@ -239,7 +239,7 @@ def find_norm_after(last: ModuleCall, calls: Sequence[ModuleCall]) -> ModuleCall
     """The norm of a stack's last output."""
     after = calls[_index(calls, last) + 1 :]
     return next(
-        (each for each in after if each.inputs and same(each.inputs[0], last.out) and read_foreign_norm(each)), None
+        (each for each in after if each.inputs and same(each.inputs[0], last.out) and read_called_norm(each)), None
     )
 
 
@@ -259,7 +259,7 @@ def find_head(
     after = calls[_index(calls, norm or last) + 1 :]
     x = norm.y if norm else last.y
     if norm:
-        head.final_norm, head.norm = norm.module, read_foreign_norm(norm)
+        head.final_norm, head.norm = norm.module, read_called_norm(norm)
     if logits is None or logits.dim() != 3:
         return head
     softcap = getattr(model.config.get_text_config(), "final_logit_softcapping", None)

@@ -27,11 +27,11 @@ from model.checkpoints.huggingface.attention import (
     score_bias,
     visible,
 )
-from model.checkpoints.huggingface.blocks import BlockLayout, block_of, find_arrangement, read_foreign_norm
+from model.checkpoints.huggingface.blocks import BlockLayout, block_of, find_arrangement, read_called_norm
 from model.checkpoints.huggingface.ends import FoundEmbedding, OutputHead, find_embedding, find_head, find_norm_after
 from model.checkpoints.huggingface.heads import AttentionParts, find_parts, head_matrices, matrix
 from model.checkpoints.huggingface.probe import SOURCE_TOKENS, Event, ModuleCall, batched, call_model, close, probe
-from model.checkpoints.huggingface.steps import ForeignSteps
+from model.checkpoints.huggingface.steps import HookedSteps
 from model.checkpoints.huggingface.vocabulary import number_segments
 from model.hooks import Call, HookPoint, let_calls_be_kept
 from model.network.config import TransformerConfig
@@ -47,8 +47,8 @@ class Unreadable(ValueError):
 
 
 @dataclass(frozen=True)
-class ForeignConfig(TransformerConfig):
-    """The sizes and choices of a model of others, as far as they were found; they need not fit a network of ours."""
+class HookedConfig(TransformerConfig):
+    """The sizes and choices of a Hugging Face model, as far as they were found; they need not fit a network of ours."""
 
     d_value: int = 0
     """width of one head's values"""
@@ -124,7 +124,7 @@ class HookedModel(Network):
         for name in self.stacks:
             last = next((each for each in reversed(modules) if each.module in self._own_blocks(name)), None)
             norm = last and find_norm_after(last, modules)
-            self.final_norms[name] = read_foreign_norm(norm) if norm else None
+            self.final_norms[name] = read_called_norm(norm) if norm else None
             getattr(self, name).final_norm = norm.module if norm else nn.Identity()
         self.writes = logits is not None and logits.dim() == 3
         """whether it gives each token of the vocabulary a probability"""
@@ -140,7 +140,7 @@ class HookedModel(Network):
 
     # --- the face of a Network ---
 
-    steps = ForeignSteps
+    steps = HookedSteps
     """how it decodes step by step"""
 
     @property
@@ -360,7 +360,7 @@ class HookedModel(Network):
     def qk_norms(self, points: AttentionPoints) -> tuple[Norm, Norm] | None:
         """The norms of its queries and keys."""
         norms = self.parts_of(points).norms
-        read = [read_foreign_norm(norms[name][1]) for name in "qk" if name in norms]
+        read = [read_called_norm(norms[name][1]) for name in "qk" if name in norms]
         if len(read) < 2 or None in read:
             return None
         # Command R+ keeps its heads' factors as (heads, d_k).
@@ -478,7 +478,7 @@ class HookedModel(Network):
             )
             return
         norms = zip(block.arrangement.norms, block.arrangement.after_norms, strict=True)
-        block.norms = [(read_foreign_norm(norm), read_foreign_norm(after)) for norm, after in norms]
+        block.norms = [(read_called_norm(norm), read_called_norm(after)) for norm, after in norms]
         for layer in block.layers:
             inside = [name for name in ("gate", "up") if block.arrangement.gate]
             inside += ["z"] if block.arrangement.activating else []
@@ -494,7 +494,7 @@ class HookedModel(Network):
     def _own_blocks(self, stack: str) -> set[nn.Module]:
         return {block.module for block in self.blocks_of(stack)}
 
-    def _describe(self, call: AttentionCall) -> ForeignConfig:
+    def _describe(self, call: AttentionCall) -> HookedConfig:
         config, found = self.model.config.get_text_config(), self.found[self.sites[call.module]]
         table = self.embeddings[next(iter(self.stacks))]
         arrangement = self.blocks[0].arrangement if self.blocks else None
@@ -504,7 +504,7 @@ class HookedModel(Network):
         d_model = table.tokens.weight.shape[-1] if found.w_o is None else matrix(found.w_o)[0].shape[-1]
         counts = {stack: len(getattr(self, stack).layers) if hasattr(self, stack) else 0 for stack in EMBEDDINGS}
         tied = table.tokens is not None and getattr(self.output, "weight", None) is table.tokens.weight
-        return ForeignConfig(
+        return HookedConfig(
             vocab_size=config.vocab_size,
             d_model=d_model,
             n_heads=call.query.shape[1],

@@ -1,4 +1,4 @@
-"""Opened models of others: text in; its continuation, translation, missing words or a Trace out."""
+"""Opened Hugging Face models: text in; its continuation, translation, missing words or a Trace out."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -25,8 +25,8 @@ from model.trace import Array, Norm, Prompt, StackName, Stream, Tokens, Trace
 
 
 @dataclass(frozen=True, repr=False)
-class ForeignCheckpoint(Checkpoint):
-    """What the opened models of others have in common."""
+class HookedCheckpoint(Checkpoint):
+    """What opened Hugging Face models have in common."""
 
     model: HookedModel
     tokenizer: Vocabulary
@@ -140,7 +140,7 @@ class ForeignCheckpoint(Checkpoint):
 
 
 @dataclass(frozen=True, repr=False)
-class ForeignLanguageModel(ForeignCheckpoint, LanguageModel):
+class HookedLanguageModel(HookedCheckpoint, LanguageModel):
     """A decoder-only model. A text begins with a start token where the tokenizer adds one."""
 
     @property
@@ -210,7 +210,7 @@ def _append(first: Tokens, second: Tokens) -> Tokens:
 
 
 @dataclass(frozen=True, repr=False)
-class ForeignMaskedModel(ForeignCheckpoint, MaskedModel):
+class HookedMaskedModel(HookedCheckpoint, MaskedModel):
     """An encoder-only model, with a head that fills in masks or without one."""
 
     def _read(self, text: str) -> list[int]:
@@ -218,7 +218,7 @@ class ForeignMaskedModel(ForeignCheckpoint, MaskedModel):
 
 
 @dataclass(frozen=True, repr=False)
-class ForeignTranslator(ForeignCheckpoint, Translator):
+class HookedTranslator(HookedCheckpoint, Translator):
     """An encoder-decoder model: a source text in, what the model makes of it out."""
 
     @property

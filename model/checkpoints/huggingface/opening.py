@@ -14,10 +14,10 @@ from model.checkpoints.huggingface.files import download, find_folder, read_toke
 from model.checkpoints.huggingface.loading import parameters_hash, read_model
 from model.checkpoints.huggingface.network import HookedModel, Unreadable
 from model.checkpoints.huggingface.opened import (
-    ForeignCheckpoint,
-    ForeignLanguageModel,
-    ForeignMaskedModel,
-    ForeignTranslator,
+    HookedCheckpoint,
+    HookedLanguageModel,
+    HookedMaskedModel,
+    HookedTranslator,
 )
 from model.checkpoints.huggingface.probe import probe_ids
 from model.checkpoints.huggingface.reader import HookedReader
@@ -35,7 +35,7 @@ TEXT, IDS = "A dog runs.", "0 1 2"
 
 def open_model(
     model: nn.Module | str | Path, tokenizer: object | None = None, name: str = "", hash: str = ""
-) -> ForeignCheckpoint:
+) -> HookedCheckpoint:
     """Read a transformers model through this project's hook points, so that all views and interventions work on it.
 
     The model is put in evaluation mode and computes attention through this project from now on.
@@ -58,9 +58,9 @@ def open_model(
     if settings := getattr(model, "generation_config", None):
         model.generation_config = obeyed_settings(settings)
     opened = {
-        ("encoder",): ForeignMaskedModel,
-        ("decoder",): ForeignLanguageModel,
-        ("encoder", "decoder"): ForeignTranslator,
+        ("encoder",): HookedMaskedModel,
+        ("decoder",): HookedLanguageModel,
+        ("encoder", "decoder"): HookedTranslator,
     }[tuple(hooked.stacks)]
     sha256 = hash or parameters_hash(model)
     types = list(hooked.stacks) == ["encoder"] and hooked.embeddings["encoder"].types is not None
@@ -72,7 +72,7 @@ def open_model(
     return found
 
 
-def _try(opened: ForeignCheckpoint) -> None:
+def _try(opened: HookedCheckpoint) -> None:
     """Read one run, and a text, so that a model whose parts do not fit together is refused when it is opened.
 
     Nothing is shown of a step whose numbers do not follow.
@@ -94,9 +94,9 @@ def _try(opened: ForeignCheckpoint) -> None:
     with suppress(ValueError):  # a sentence that a visitor sees as well
         readable = opened.fits(text) and bool(opened.tokenizer.read(text))
     if readable:
-        if not isinstance(opened, ForeignMaskedModel):
+        if not isinstance(opened, HookedMaskedModel):
             opened.generate(text, max_new_tokens=2)
-        opened.trace(text, text if isinstance(opened, ForeignTranslator) else None)
+        opened.trace(text, text if isinstance(opened, HookedTranslator) else None)
 
 
 def _as_tokens(ids: Sequence[int]) -> Tokens:
@@ -104,7 +104,7 @@ def _as_tokens(ids: Sequence[int]) -> Tokens:
     return Tokens("", tuple(ids), tuple(map(str, ids)), (False,) * n, ((0, 0),) * n, tuple(range(n)))
 
 
-def open_folder(folder: Path, name: str, device: str) -> ForeignCheckpoint:
+def open_folder(folder: Path, name: str, device: str) -> HookedCheckpoint:
     """Open the model and the tokenizer of a folder.
 
     Raises:
@@ -120,7 +120,7 @@ def open_folder(folder: Path, name: str, device: str) -> ForeignCheckpoint:
     except (Unreadable, WrongTokenizer) as error:
         raise CheckpointError(f"{name}: {error}") from error
     except BaseException as error:
-        # Files of others can make transformers raise anything; tokenizers, written in Rust, panics.
+        # Foreign files can make transformers raise anything; tokenizers, written in Rust, panics.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise CheckpointError(f"{name} cannot be opened: {type(error).__name__}, {quote(error)}.") from error

@@ -1,4 +1,4 @@
-"""Decoding with a model of others, one token at a time, for the searches and samplers of `model.generation`."""
+"""Decoding with a Hugging Face model, one token at a time, for the searches and samplers of `model.generation`."""
 
 from collections.abc import Sequence
 from inspect import signature
@@ -28,7 +28,7 @@ def obeyed_settings(settings: GenerationConfig) -> GenerationConfig:
     return GenerationConfig(**{name: value for name, value in made.items() if value is not None})
 
 
-class ForeignSteps(Steps):
+class HookedSteps(Steps):
     """As `Steps`, with transformers' own model and cache, and the logits as the model gives them.
 
     The sources of a batch are equally long; a language model's begin with its start token, if it has one.

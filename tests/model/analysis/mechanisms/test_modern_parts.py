@@ -157,7 +157,7 @@ def test_what_is_embedded_is_the_streams(classic):
 @pytest.mark.parametrize(
     "name", ["Llama, grouped", "Gemma 2", "GPT-NeoX", "Phi", "Phi-3", "Qwen3", "ModernBERT", "gpt-oss"]
 )
-def test_the_pairs_of_models_of_others_and_what_is_not_rotated_sum_to_the_score(name):
+def test_the_pairs_of_hugging_face_models_and_what_is_not_rotated_sum_to_the_score(name):
     attention = traced(name).attentions[traced(name).kinds[0].name, 1]
     found, half = rotate_pairs(attention, 2, 6, 3), attention.rotary.cos.shape[-1]
     rest = attention.q[2, 6, 2 * half :].astype(float) @ attention.k[2, 3, 2 * half :]
@@ -183,7 +183,7 @@ def test_no_base_is_stated_for_angles_that_follow_none():
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_the_neurons_and_norms_of_models_of_others_are_the_runs(name):
+def test_the_neurons_and_norms_of_hugging_face_models_are_the_runs(name):
     trace, model = traced(name), opened(name)
     for stack, stream in trace.streams.items():
         normed = norm_steps(trace, stack)

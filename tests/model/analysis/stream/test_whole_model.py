@@ -35,7 +35,7 @@ OTHERS = (
     "T5",
     "Marian",
 )
-"""models of others: norms before, after, on both sides and beside; shared layers; a mixture of experts"""
+"""Hugging Face models: norms before, after, on both sides and beside; shared layers; a mixture of experts"""
 WHOLE = ("GPT-2", "Llama, grouped", "Qwen3", "Gemma 2", "GPT-NeoX", "gpt-oss", "T5")
 """of these, all parameters have a box"""
 

@@ -1,1 +1,1 @@
-"""Models of others."""
+"""Hugging Face models."""

@@ -8,7 +8,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from model.checkpoints.huggingface import open_model
-from model.checkpoints.huggingface.opened import ForeignLanguageModel
+from model.checkpoints.huggingface.opened import HookedLanguageModel
 from model.interventions import AttentionTemperature
 from model.proof.checks import prove
 from model.proof.claims import CLAIMS
@@ -31,12 +31,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def opened(folder: Path) -> ForeignLanguageModel:
+def opened(folder: Path) -> HookedLanguageModel:
     return open_model(folder)
 
 
 @pytest.fixture(scope="module")
-def trace(opened: ForeignLanguageModel) -> Trace:
+def trace(opened: HookedLanguageModel) -> Trace:
     return opened.trace(CHAT, max_new_tokens=6)
 
 
@@ -55,7 +55,7 @@ def test_the_model_reads_and_writes_what_it_does_in_transformers(folder: Path, t
         assert np.array_equal(trace.logits, eager(torch.tensor([wrote])).logits[0].numpy())
 
 
-def test_each_token_has_its_role(opened: ForeignLanguageModel, trace: Trace) -> None:
+def test_each_token_has_its_role(opened: HookedLanguageModel, trace: Trace) -> None:
     tokens = trace.streams["decoder"].tokens
     said: list[tuple[str, str]] = []
     for span, role in dict.fromkeys(
@@ -85,7 +85,7 @@ def test_each_token_has_its_role(opened: ForeignLanguageModel, trace: Trace) -> 
     assert not any("\ufffd" in label for label in tokens.labels)
 
 
-def test_a_chat_is_run_again_with_a_change_and_its_roles(opened: ForeignLanguageModel, trace: Trace) -> None:
+def test_a_chat_is_run_again_with_a_change_and_its_roles(opened: HookedLanguageModel, trace: Trace) -> None:
     assert all(check.passed for check in prove(opened, trace))
     changed = opened.rerun(trace, (AttentionTemperature(0.3),))
     assert changed.streams["decoder"].tokens == trace.streams["decoder"].tokens
@@ -104,14 +104,14 @@ def test_an_answer_ends_where_the_models_settings_end_a_turn(folder: Path, tmp_p
     assert ended.next_ids == trace.next_ids[: trace.next_ids.index(end, given) + 1]
 
 
-def test_a_target_of_the_persons_own_is_the_assistants(opened: ForeignLanguageModel) -> None:
+def test_a_target_of_the_persons_own_is_the_assistants(opened: HookedLanguageModel) -> None:
     trace = opened.trace((Turn("user", "Hello"),), " A dog runs.")
     tokens = trace.streams["decoder"].tokens
     answer = [i for i, role in zip(tokens.ids, tokens.roles, strict=True) if role == "assistant"]
     assert opened.tokenizer.decode(answer) == " A dog runs."
 
 
-def test_a_text_without_the_template_has_no_roles(opened: ForeignLanguageModel) -> None:
+def test_a_text_without_the_template_has_no_roles(opened: HookedLanguageModel) -> None:
     tokens = opened.trace("A dog").streams["decoder"].tokens
     assert tokens.roles is None
     assert tokens.labels[0] == "<s>"

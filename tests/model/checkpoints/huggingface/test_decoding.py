@@ -1,4 +1,4 @@
-"""Searches and samplers of this project on models of others: every number is that of a plain run of the model."""
+"""Searches and samplers of this project on Hugging Face models: every number is that of a plain run of the model."""
 
 import copy
 from dataclasses import replace
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.checkpoints.huggingface.opened import ForeignCheckpoint
+from model.checkpoints.huggingface.opened import HookedCheckpoint
 from model.generation.beam_tree import BeamTree, search_again
 from model.generation.sampling import Sampling, sample_again
 from model.generation.search import greedy
@@ -115,7 +115,7 @@ def test_a_timed_decoding_never_ends_and_writes_nothing_that_is_barred(name: str
     assert not set(model.barred) & set(cached)
 
 
-def with_end(name: str, end: int) -> ForeignCheckpoint:
+def with_end(name: str, end: int) -> HookedCheckpoint:
     """The model, with a token that ends its texts."""
     model = copy.deepcopy(opened(name).model)
     model.ends = frozenset({end})

@@ -1,4 +1,4 @@
-"""Models of others are read as they compute: 27 families, bit for bit, with every step repeated."""
+"""Hugging Face models are read as they compute: 27 families, bit for bit, with every step repeated."""
 
 import copy
 from dataclasses import replace
@@ -15,7 +15,7 @@ from model.analysis.runs.padded_batch import run_padded
 from model.analysis.stream.residual_stream import neurons
 from model.analysis.sweep import log_probability, sweep
 from model.checkpoints.huggingface import open_model
-from model.checkpoints.huggingface.opened import ForeignCheckpoint
+from model.checkpoints.huggingface.opened import HookedCheckpoint
 from model.interventions import (
     AttentionTemperature,
     FrozenPattern,
@@ -41,7 +41,7 @@ HIDDEN_CELLS = ((5, 2), (9, 0), (12, 7))
 
 
 @lru_cache
-def opened(name: str) -> ForeignCheckpoint:
+def opened(name: str) -> HookedCheckpoint:
     return open_model(tiny_model(name))
 
 

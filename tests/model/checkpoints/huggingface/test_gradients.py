@@ -1,4 +1,4 @@
-"""Gradients through models of others: central differences agree, and a run without its residuals is that run."""
+"""Gradients through Hugging Face models: central differences agree, and a run without its residuals is that run."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ import torch
 
 from model.analysis.runs.attributions import judge
 from model.analysis.runs.gradients import distance_gradients, gradient_times_input, loss_gradients, stream_gradients
-from model.checkpoints.huggingface.opened import ForeignCheckpoint
+from model.checkpoints.huggingface.opened import HookedCheckpoint
 from model.hooks import editing
 from model.interventions import Intervention, ResidualOff, Unscaled, applied
 from model.network.network import EMBEDDINGS
@@ -36,7 +36,7 @@ EDITABLE = ("sum", ".out", ".contribution", "attn.q", "attn.v", "attn.z")
 
 
 @lru_cache
-def precise(name: str) -> ForeignCheckpoint:
+def precise(name: str) -> HookedCheckpoint:
     """In double precision where the family's code allows."""
     model = opened(name)
     return model if name in SINGLE else replace(model, model=copy.deepcopy(model.model).double())
@@ -47,7 +47,7 @@ def run(name: str, *changes: Intervention) -> Trace:
     return precise(name).trace(SOURCE, TARGET if both else None, interventions=changes)
 
 
-def loss(model: ForeignCheckpoint, trace: Trace, changes: Sequence[Intervention], move: dict[str, Callable]) -> float:
+def loss(model: HookedCheckpoint, trace: Trace, changes: Sequence[Intervention], move: dict[str, Callable]) -> float:
     texts = [torch.tensor([stream.tokens.ids]) for stream in trace.streams.values()]
     with torch.inference_mode(), applied(model.model, changes), editing(model.model, move):
         logits = model.model(*texts)[0].double().log_softmax(-1)

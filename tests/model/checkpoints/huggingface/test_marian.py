@@ -8,7 +8,7 @@ import torch
 from transformers import MarianMTModel, MarianTokenizer
 
 from model.checkpoints.huggingface import open_model
-from model.checkpoints.huggingface.opened import ForeignTranslator
+from model.checkpoints.huggingface.opened import HookedTranslator
 from model.interventions import AttentionTemperature
 from model.proof.checks import prove
 from tests.model.checkpoints.huggingface.folders import save_marian
@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def opened(folder: Path) -> ForeignTranslator:
+def opened(folder: Path) -> HookedTranslator:
     return open_model(folder)
 
 
@@ -33,7 +33,7 @@ def eager(folder: Path) -> MarianMTModel:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_every_part_is_read(text: str, opened: ForeignTranslator, eager: MarianMTModel) -> None:
+def test_every_part_is_read(text: str, opened: HookedTranslator, eager: MarianMTModel) -> None:
     assert not opened.notes
     assert opened.config.activation == "silu"
     assert opened.config.positions == "sinusoidal"
@@ -60,7 +60,7 @@ def test_every_part_is_read(text: str, opened: ForeignTranslator, eager: MarianM
     assert rows.error < 1e-5
 
 
-def test_positions_are_sines_in_the_first_half_and_cosines_in_the_second(opened: ForeignTranslator) -> None:
+def test_positions_are_sines_in_the_first_half_and_cosines_in_the_second(opened: HookedTranslator) -> None:
     positional = opened.trace(TEXTS[0]).src_embedded.positional
     d, position = positional.shape[1], np.arange(len(positional))[:, None]
     angles = position / 10000 ** (2 * np.arange(d // 2) / d)
@@ -69,7 +69,7 @@ def test_positions_are_sines_in_the_first_half_and_cosines_in_the_second(opened:
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_it_translates_as_in_transformers(
-    beam_size: int, folder: Path, opened: ForeignTranslator, eager: MarianMTModel
+    beam_size: int, folder: Path, opened: HookedTranslator, eager: MarianMTModel
 ) -> None:
     tokenizer = MarianTokenizer.from_pretrained(folder)
     for text in TEXTS:
@@ -86,7 +86,7 @@ def test_it_translates_as_in_transformers(
     assert changed.next_ids != opened.trace(TEXTS[0], beam_size=beam_size).next_ids
 
 
-def test_a_target_is_cut_by_the_vocabulary_of_its_own_language(folder: Path, opened: ForeignTranslator) -> None:
+def test_a_target_is_cut_by_the_vocabulary_of_its_own_language(folder: Path, opened: HookedTranslator) -> None:
     source, target = SENTENCES[2]
     trace = opened.trace(source, target)
     assert list(trace.next_ids) == MarianTokenizer.from_pretrained(folder)(text_target=target).input_ids

@@ -1,4 +1,4 @@
-"""Folders of models of others: what opens, and what is refused with a sentence."""
+"""Folders of Hugging Face models: what opens, and what is refused with a sentence."""
 
 import json
 import sys

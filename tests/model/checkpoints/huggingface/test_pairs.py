@@ -8,7 +8,7 @@ import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from model.checkpoints.huggingface import open_model
-from model.checkpoints.huggingface.opened import ForeignMaskedModel
+from model.checkpoints.huggingface.opened import HookedMaskedModel
 from model.checkpoints.huggingface.vocabulary import number_segments
 from model.needs import Need
 from model.proof.checks import prove
@@ -25,11 +25,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def opened(folder: Path) -> ForeignMaskedModel:
+def opened(folder: Path) -> HookedMaskedModel:
     return open_model(folder)
 
 
-def test_a_pair_is_read_as_transformers_reads_it(folder: Path, opened: ForeignMaskedModel) -> None:
+def test_a_pair_is_read_as_transformers_reads_it(folder: Path, opened: HookedMaskedModel) -> None:
     trace = opened.trace(PAIR)
     inputs = AutoTokenizer.from_pretrained(folder)(FIRST, SECOND, return_tensors="pt", return_token_type_ids=True)
     tokens = trace.streams["encoder"].tokens
@@ -48,7 +48,7 @@ def test_a_pair_is_read_as_transformers_reads_it(folder: Path, opened: ForeignMa
     assert rows.error < 1e-6
 
 
-def test_tokens_of_a_pair_know_their_place_in_the_text(opened: ForeignMaskedModel) -> None:
+def test_tokens_of_a_pair_know_their_place_in_the_text(opened: HookedMaskedModel) -> None:
     tokens = opened.trace(PAIR).streams["encoder"].tokens
     assert [label for label, special in zip(tokens.labels, tokens.special, strict=True) if special] == [
         "[CLS]",
@@ -60,7 +60,7 @@ def test_tokens_of_a_pair_know_their_place_in_the_text(opened: ForeignMaskedMode
     assert max(word for word in tokens.words if word is not None) == len((FIRST + " " + SECOND).split()) - 1
 
 
-def test_what_is_added_for_positions_contains_the_row_of_the_segment(opened: ForeignMaskedModel) -> None:
+def test_what_is_added_for_positions_contains_the_row_of_the_segment(opened: HookedMaskedModel) -> None:
     assert Need.ADDED_TYPES in opened.features
     trace, embeddings = opened.trace(PAIR), opened.model.model.bert.embeddings
     segments = list(trace.streams["encoder"].tokens.segments)
@@ -68,7 +68,7 @@ def test_what_is_added_for_positions_contains_the_row_of_the_segment(opened: For
     np.testing.assert_allclose(trace.src_embedded.positional, rows.detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_a_masked_word_of_a_pair_is_filled_in_and_the_run_repeated(opened: ForeignMaskedModel) -> None:
+def test_a_masked_word_of_a_pair_is_filled_in_and_the_run_repeated(opened: HookedMaskedModel) -> None:
     hidden = PAIR.replace("cat", "[MASK]")
     (((best, _), *_),) = opened.fill(hidden)
     trace = opened.trace(hidden)
@@ -77,7 +77,7 @@ def test_a_masked_word_of_a_pair_is_filled_in_and_the_run_repeated(opened: Forei
     assert np.array_equal(opened.rerun(trace, ()).logits, trace.logits)
 
 
-def test_one_sentence_has_one_segment(opened: ForeignMaskedModel) -> None:
+def test_one_sentence_has_one_segment(opened: HookedMaskedModel) -> None:
     assert set(opened.trace(FIRST).streams["encoder"].tokens.segments) == {0}
     ids = torch.tensor([[2, 9, 3, 8, 7, 3, 0, 0], [2, 9, 8, 7, 6, 5, 4, 3]])
     assert number_segments(ids, 3).tolist() == [[0, 0, 0, 1, 1, 1, 0, 0], [0] * 8]

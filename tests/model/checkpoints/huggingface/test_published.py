@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast
 
 from model.analysis.runs.gradients import stream_gradients
 from model.checkpoints.huggingface import open_model
-from model.checkpoints.huggingface.opened import ForeignCheckpoint
+from model.checkpoints.huggingface.opened import HookedCheckpoint
 from model.checkpoints.huggingface.vocabulary import Vocabulary
 from model.interventions import PositionsOff, ValueZeroing
 from model.needs import Need
@@ -30,7 +30,7 @@ NEIGHBOURS = {
 
 
 @lru_cache
-def opened(name: str) -> ForeignCheckpoint:
+def opened(name: str) -> HookedCheckpoint:
     return open_model(published_model(name))
 
 
@@ -146,7 +146,7 @@ def test_multipliers_are_the_configurations_and_the_gradient_is_that_of_the_stre
     assert norms[-1] == pytest.approx(_gradient_norm(model, trace, stream), rel=1e-3)
 
 
-def _gradient_norm(model: ForeignCheckpoint, trace: Trace, stream: torch.Tensor) -> float:
+def _gradient_norm(model: HookedCheckpoint, trace: Trace, stream: torch.Tensor) -> float:
     norm = model.norm_after("decoder")
     normed = torch.from_numpy(norm.gamma).double() * stream / (stream**2).mean(-1, keepdim=True).add(norm.eps).sqrt()
     logits = model.model.head.in_double()(normed)

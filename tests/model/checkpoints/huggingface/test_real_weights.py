@@ -1,4 +1,4 @@
-"""A small model of others with real weights, read as it computes, whose best-known head does what its authors say."""
+"""A small Hugging Face model with real weights, read as it computes; its best-known head does what its authors say."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ import torch
 from transformers import AutoModelForMaskedLM
 
 from model.checkpoints.huggingface import open_model
-from model.checkpoints.huggingface.opened import ForeignMaskedModel
+from model.checkpoints.huggingface.opened import HookedMaskedModel
 from model.interventions import HeadGate
 from model.proof.checks import prove
 from model.trace import Trace
@@ -21,16 +21,16 @@ MAPS_ATOMS = ("encoder_self", 10, 5)
 
 
 @pytest.fixture(scope="module")
-def opened() -> ForeignMaskedModel:
+def opened() -> HookedMaskedModel:
     return open_model(FOLDER)
 
 
 @pytest.fixture(scope="module")
-def trace(opened: ForeignMaskedModel) -> Trace:
+def trace(opened: HookedMaskedModel) -> Trace:
     return opened.trace(REACTION)
 
 
-def test_every_number_is_the_models_own(opened: ForeignMaskedModel, trace: Trace) -> None:
+def test_every_number_is_the_models_own(opened: HookedMaskedModel, trace: Trace) -> None:
     eager = AutoModelForMaskedLM.from_pretrained(FOLDER, attn_implementation="eager").eval()
     with torch.inference_mode():
         found = eager(torch.tensor([trace.src_ids]), output_attentions=True)
@@ -57,21 +57,21 @@ def test_its_head_maps_the_atoms_of_the_product_to_those_of_the_reactants(trace:
     assert atoms[int(pattern[sulfur, atoms].argmax())] == at[len(REACTANTS.split(".[K+]")[0]) - 1]
 
 
-def test_a_text_may_fill_the_model_to_its_last_position(opened: ForeignMaskedModel) -> None:
+def test_a_text_may_fill_the_model_to_its_last_position(opened: HookedMaskedModel) -> None:
     limit = opened.config.max_len
     full = replace(opened, most_tokens=limit)
     longest = next("C" * count for count in range(limit, 0, -1) if full.fits("C" * count))
     assert len(full.trace(longest).src_ids) == limit
 
 
-def test_it_fills_in_a_hidden_atom(opened: ForeignMaskedModel) -> None:
+def test_it_fills_in_a_hidden_atom(opened: HookedMaskedModel) -> None:
     (((best, probability), *_),) = opened.fill(REACTION.replace("Fc1ncccc1F", "F[MASK]1ncccc1F", 1))
     assert best == "c"
     assert probability > 0.9
 
 
 def test_a_head_is_switched_off_in_one_layer_though_all_share_their_weights(
-    opened: ForeignMaskedModel, trace: Trace
+    opened: HookedMaskedModel, trace: Trace
 ) -> None:
     kind, layer, head = MAPS_ATOMS
     changed = opened.rerun(trace, (HeadGate(0.0, kind, layer, head),))

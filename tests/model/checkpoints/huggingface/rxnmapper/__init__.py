@@ -1,4 +1,4 @@
-"""A small model of others with real weights: RXNMapper, an ALBERT that learned chemical reactions, in safetensors.
+"""A small Hugging Face model with real weights: RXNMapper, an ALBERT that learned chemical reactions, in safetensors.
 
 Schwaller et al. 2021, "Extraction of organic chemistry grammar from unsupervised learning of chemical reactions". The
 weights are those of the package rxnmapper 0.4.3 (MIT, see LICENSE); `make.py` wrote these files from it. The package

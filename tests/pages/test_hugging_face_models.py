@@ -116,7 +116,7 @@ def test_a_page_that_computes_rows_without_a_sink_does_not_open_a_model_with_one
 
 
 @pytest.mark.parametrize("name", ["GPT-2", "Llama, grouped", "ModernBERT", "T5"])
-def test_the_weights_of_a_head_are_read_from_models_of_others(name, open_model_page):
+def test_the_weights_of_a_head_are_read_from_hugging_face_models(name, open_model_page):
     app = open_model_page("pages/heads_and_layers.py", name, heads_part="Weights of the head")
     assert not app.exception
     assert numbers(figure(app, "heads_and_layers-values")["data"][0]["y"]).min() >= 0
