@@ -10,6 +10,7 @@ import pytest
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT
 from tests.bench import long_text, views
 from tests.browser.conftest import browser as browser
+from tests.browser.conftest import launch as launch
 from viz.canvas.long_map import LongWindow, long_map
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.error import URLError
@@ -29,9 +29,9 @@ ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--js-flags=--no-opt --no-maglev",
 )
-"""The scripts of a page run for a second or two: compiling them better would cost more than it saves."""
+UNOPTIMISED = "--js-flags=--no-opt --no-maglev"
+"""The scripts of a page of the app run for a second or two: compiling them better would cost more than it saves."""
 VIEWPORT = {"width": 1366, "height": 900}
 PATIENCE = 120_000
 """Milliseconds to wait for a condition: a first visit imports PyTorch, perhaps on a busy machine."""
@@ -66,22 +66,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator["Browser"]:
-    """Chromium; without one the test is skipped, or fails with CI=true."""
+def launch() -> Iterator[Callable[[tuple[str, ...]], "Browser"]]:
+    """Starts Chromium with these arguments; without one the test is skipped, or fails with CI=true."""
     from playwright.sync_api import sync_playwright
 
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM)), None)
     if found is None:
         message = f"needs a browser: none of {', '.join(CHROMIUM)} is on the path, and CHROMIUM names none"
         pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=found, args=list(ARGUMENTS))
-        try:
-            yield chromium
-        finally:
-            for context in chromium.contexts:
-                context.close()
-            chromium.close()
+    with sync_playwright() as playwright, ExitStack() as stack:
+
+        def start(arguments: tuple[str, ...]) -> "Browser":
+            chromium = playwright.chromium.launch(executable_path=found, args=list(arguments))
+            stack.callback(chromium.close)
+            return chromium
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def browser(launch: Callable[[tuple[str, ...]], "Browser"]) -> Iterator["Browser"]:
+    """The browser for pages of the app."""
+    chromium = launch((*ARGUMENTS, UNOPTIMISED))
+    yield chromium
+    for context in chromium.contexts:
+        context.close()
+
+
+@pytest.fixture(scope="session")
+def calculating_browser(launch: Callable[[tuple[str, ...]], "Browser"]) -> "Browser":
+    """The browser for pages that run the model themselves, which compiles what they repeat."""
+    return launch(ARGUMENTS)
 
 
 @contextmanager

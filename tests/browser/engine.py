@@ -1,0 +1,283 @@
+"""The model in JavaScript beside the one in Python, on lines of a file: how closely do they agree?
+
+    python -m tests.browser.engine FILE [--lines 10000] [--translations 1000] [--traces 30] [--checkpoint en-de]
+
+FILE has an English sentence a line; what follows a tab is not read. Exit status 1 if anything differs.
+"""
+
+import argparse
+import base64
+import json
+import os
+import random
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from model.checkpoints.store import load_checkpoint
+from model.checkpoints.translator import Translator
+from model.generation.search import Hypothesis, beam_search
+from model.interventions import Intervention
+from model.interventions.link import encode
+from model.network.config import BOS, EOS
+from model.tracer import record
+from viz.site.scripts import WORKER, joined
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+ROOT = Path(__file__).parents[2]
+ADDRESS = "http://engine.test"
+"""no such machine: what the page asks for there comes from files"""
+CLOSE = 1e-5
+"""of an array's largest number"""
+SOME = 50
+"""sentences that one call translates, so that none lasts longer than a browser's patience"""
+
+LOAD = """async (config) => {
+    const read = async (name) => (await fetch(name)).arrayBuffer();
+    const { network, safetensors, tokenizer } = modules;
+    window.model = new network.Transformer(config, safetensors.readSafetensors(await read("model.safetensors")));
+    window.tokenizer = new tokenizer.Tokenizer(new Uint8Array(await read("tokenizer.model")));
+}"""
+TRACE = """({ source, target, changes }) => {
+    const kept = model.trace(source, target, modules.interventions.editsOf(changes, model));
+    let letters = "";
+    for (const { values } of kept.values()) {
+        const bytes = new Uint8Array(values.buffer);
+        for (let at = 0; at < bytes.length; at += 8192)
+            letters += String.fromCharCode(...bytes.subarray(at, at + 8192));
+    }
+    const described = [...kept].map(([path, { shape, values }]) => [path, shape, values.constructor.name]);
+    return { described, bytes: btoa(letters) };
+}"""
+TRANSLATE = """({ sources, size, changes }) => {
+    const { decoding, interventions } = modules;
+    const options = { edits: interventions.editsOf(changes, model), cached: interventions.areCached(changes), size };
+    return sources.map((source) => size > 1
+        ? decoding.finish(decoding.beamSearch(model, source, options))
+        : [decoding.finish(decoding.greedy(model, source, options))]);
+}"""
+TYPES = {"Float32Array": "<f4", "Uint8Array": "u1"}
+HOSTILE = (
+    *("", " ", "  ", " a", "a ", "a  b", "\t", "\n", "a\nb", "\r\n", "▁", "▁▁", "a▁b", "\ufdd0", "\ufdd0\ufdd1"),
+    *("\ufdd1\ufdd2", "\ufdd0▁", "<s>", "</s>", "<unk>", "<pad>", "<0x0A>", "<0xE2>", "<mask>", "\x00", "a\x00b"),
+    *("\x7f\x80\x9f", "\ufffd", "\ufffe\uffff", "\ufeff", "\ufeffa", "a\ufeff", "\ud800", "a\udfffb", "\udc00\ud800"),
+    *(
+        "😀",
+        "👨\u200d👩\u200d👧",
+        "e\u0301",
+        "é",
+        "\u212b",
+        "Ａ",
+        "\u202eabc\u202c",
+        "\u200b",
+        "\u00a0",
+        "\u3000",
+        "中文测试",
+    ),
+    *("Привет, мир", "مرحبا", "नमस्ते", "ภาษาไทย", "한국어", "Donaudampfschifffahrtsgesellschaftskapitän", "ß ẞ ſ"),
+    *("ﬁ ﬂ", "…—–„“‚‘»«", "1234567890" * 20, "a" * 500, "http://example.com/?q=a%20b&c=d#e", "'" * 50),
+    *("\u0300" * 30, "\U0010ffff", "\U000e0001", "I\u0307", "İ"),
+)
+"""lines that tokenizers stumble over"""
+RANGES = (
+    (32, 127),
+    (0, 0x250),
+    (0x2000, 0x2600),
+    (0x4E00, 0x9FFF),
+    (0xD700, 0xE100),
+    (0x1F300, 0x1FAFF),
+    (0, 0x10FFFF),
+)
+"""of characters in random lines"""
+
+
+class Engine:
+    """The JavaScript of the static page with one checkpoint, in a page of Chromium of its own."""
+
+    def __init__(self, page: "Page", checkpoint: Path) -> None:
+        self._page = page
+        page.route(f"{ADDRESS}/", lambda route: route.fulfill(content_type="text/html", body="<!DOCTYPE html>"))
+        page.route(
+            f"{ADDRESS}/*.*", lambda route: route.fulfill(path=checkpoint / urlsplit(route.request.url).path[1:])
+        )
+        page.goto(ADDRESS)
+        page.add_script_tag(content=f"{joined(WORKER)}\nwindow.modules = modules;")
+        page.evaluate(LOAD, json.loads((checkpoint / "config.json").read_text())["model"])
+
+    @classmethod
+    def open(cls, browser: "Browser", checkpoint: Path) -> "Engine":
+        page = browser.new_context().new_page()
+        page.set_default_timeout(120_000)
+        return cls(page, checkpoint)
+
+    def evaluate(self, script: str, argument: object = None) -> Any:
+        return self._page.evaluate(script, argument)
+
+    def ids(self, lines: Sequence[str]) -> list[list[int]]:
+        """Token ids of each line."""
+        # As JSON in ASCII: a lone surrogate does not travel otherwise.
+        return self.evaluate("(lines) => JSON.parse(lines).map((line) => tokenizer.encode(line))", json.dumps(lines))
+
+    def texts(self, ids: Sequence[Sequence[int]]) -> list[str]:
+        """The text of each list of ids."""
+        return self.evaluate("(lists) => lists.map((ids) => tokenizer.decode(ids))", list(map(list, ids)))
+
+    def trace(
+        self, source: Sequence[int], target: Sequence[int], changes: Sequence[Intervention] = ()
+    ) -> dict[str, np.ndarray]:
+        """Every array of a teacher-forced run, by hook path; source and target end with </s>."""
+        question = {"source": list(source), "target": list(target), "changes": as_fields(changes)}
+        answer = self.evaluate(TRACE, question)
+        numbers, place, arrays = base64.b64decode(answer["bytes"]), 0, {}
+        for path, shape, kind in answer["described"]:
+            arrays[path] = np.frombuffer(numbers, TYPES[kind], int(np.prod(shape)), place).reshape(shape)
+            place += arrays[path].nbytes
+        return arrays
+
+    def translate(
+        self, sources: Sequence[Sequence[int]], size: int, changes: Sequence[Intervention] = ()
+    ) -> list[list[tuple[int, ...]]]:
+        """Each source's translations, best first; greedy if `size` is 1."""
+        answers = []
+        for start in range(0, len(sources), SOME):
+            some = list(map(list, sources[start : start + SOME]))
+            question = {"sources": some, "size": size, "changes": as_fields(changes)}
+            answers += self.evaluate(TRANSLATE, question)
+        return [[tuple(each["tokens"]) for each in found] for found in answers]
+
+    def close(self) -> None:
+        self._page.context.close()
+
+
+def as_fields(changes: Sequence[Intervention]) -> list[dict[str, Any]]:
+    """Interventions as the page has them: what a link says of each."""
+    return [{"type": name} | values for name, values in json.loads(encode(changes) or "[]")]
+
+
+def differences(ours: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Hook path -> largest difference over the array's largest number; infinite where path, shape or type differ."""
+    found = dict.fromkeys(ours.keys() ^ other.keys(), float("inf"))
+    for path in ours.keys() & other.keys():
+        a, b = ours[path], other[path]
+        if a.shape != b.shape or (a.dtype == bool and b.dtype != np.uint8):
+            found[path] = float("inf")
+            continue
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        finite = np.isfinite(a)
+        if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not np.isfinite(b[finite]).all():
+            found[path] = float("inf")
+            continue
+        scale = np.abs(a[finite]).max(initial=0) or 1.0
+        found[path] = float(np.abs(a[finite] - b[finite]).max(initial=0) / scale)
+    return found
+
+
+def recorded(
+    translator: Translator, source: Sequence[int], target: Sequence[int], changes: Sequence[Intervention] = ()
+) -> dict[str, np.ndarray]:
+    """What Python has at every hook path of the same run."""
+    return record(translator.model, [source, [BOS, *target[:-1]]], changes)
+
+
+def sources_of(translator: Translator, lines: Sequence[str]) -> list[list[int]]:
+    return [[*translator.tokenizer.encode(line), EOS] for line in lines]
+
+
+def beams(translator: Translator, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+    """All four hypotheses of each source, one source a batch, as the app decodes."""
+    return [beam_search(translator.model, [source], 4, fast=translator.fast)[0] for source in sources]
+
+
+def greedily(translator: Translator, source: list[int], changes: Sequence[Intervention] = ()) -> tuple[int, ...]:
+    return translator._decode([source], 1, 0.6, changes)[0].tokens
+
+
+def strange_lines(count: int, rng: random.Random) -> list[str]:
+    """Random characters from everywhere."""
+    lines = [
+        "".join(chr(rng.randint(*rng.choice(RANGES))) for _ in range(rng.randint(1, 40)))
+        for _ in range(count - len(HOSTILE))
+    ]
+    # Two lone surrogates beside each other are one character to a browser, and in JSON.
+    return [*HOSTILE, *(line.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") for line in lines)]
+
+
+def random_ids(translator: Translator, count: int, rng: random.Random) -> list[list[int]]:
+    """Ids that no text need have: of all pieces, and of bytes that are parts of characters."""
+    most = len(translator.tokenizer)
+    return [
+        [rng.randrange(*limits) for _ in range(rng.randint(1, 12))] for limits in [(0, most), (4, 260)] * (count // 2)
+    ]
+
+
+def compare(
+    engine: Engine, translator: Translator, lines: Sequence[str], translations: int, traces: int
+) -> dict[str, int]:
+    """What was compared -> how many differ; prints a line for each."""
+    rng = random.Random(0)
+    tokenizer = translator.tokenizer
+    all_lines = [*strange_lines(min(1000, max(len(lines) // 10, len(HOSTILE))), rng), *lines]
+    ids = [tokenizer.encode(line) for line in all_lines]
+    lists = [*random_ids(translator, 2000, rng), *ids]
+    sources = sources_of(translator, rng.sample(list(lines), min(translations, len(lines))))
+    found = beams(translator, sources)
+    ours = [[hypothesis.tokens for hypothesis in each] for each in found]
+    theirs = engine.translate(sources, 4)
+    singles = engine.translate(sources, 1)
+    worst = [
+        max(differences(recorded(translator, source, target[0]), engine.trace(source, target[0])).values())
+        for source, target in zip(sources[:traces], ours, strict=False)
+    ]
+    counts = {
+        f"ids of {len(all_lines):,} lines": _unequal(ids, engine.ids(all_lines)),
+        f"texts of {len(lists):,} lists of ids": _unequal(map(tokenizer.decode, lists), engine.texts(lists)),
+        f"greedy translations of {len(sources):,}": _unequal(
+            [greedily(translator, source) for source in sources], [each[0] for each in singles]
+        ),
+        f"best of beam 4, of {len(sources):,}": _unequal([each[0] for each in ours], [each[0] for each in theirs]),
+        f"all four of beam 4, of {len(sources):,}": _unequal(ours, theirs),
+        f"runs with an array further than {CLOSE} away, of {len(worst)}; furthest {max(worst, default=0):.1e}": sum(
+            distance > CLOSE for distance in worst
+        ),
+    }
+    return counts
+
+
+def _unequal(ours: Any, other: Any) -> int:
+    return sum(one != two for one, two in zip(ours, other, strict=True))
+
+
+def main() -> None:
+    from playwright.sync_api import sync_playwright
+
+    from tests.browser.conftest import ARGUMENTS, CHROMIUM
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--lines", type=int, default=10_000)
+    parser.add_argument("--translations", type=int, default=1000)
+    parser.add_argument("--traces", type=int, default=30)
+    parser.add_argument("--checkpoint", default="en-de")
+    options = parser.parse_args()
+    text = options.file.read_text(encoding="utf-8").splitlines()
+    lines = random.Random(0).sample([line.split("\t")[0] for line in text], min(options.lines, len(text)))
+    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM)), None)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+        engine = Engine.open(browser, ROOT / "checkpoints" / options.checkpoint)
+        translator = load_checkpoint(options.checkpoint, "cpu")
+        counts = compare(engine, translator, lines, options.translations, options.traces)
+        browser.close()
+    for what, differing in counts.items():
+        print(f"{differing:>6} differ: {what}")
+    raise SystemExit(int(any(counts.values())))
+
+
+if __name__ == "__main__":
+    main()

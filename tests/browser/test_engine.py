@@ -1,0 +1,257 @@
+"""What exists twice: the model of the static page against the one in Python, whose runs are made in the same minute."""
+
+import dataclasses
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from model import interventions
+from model.checkpoints.store import load_checkpoint
+from model.checkpoints.translator import Translator
+from model.interventions import (
+    AttentionTemperature,
+    ForbidSource,
+    HeadGate,
+    Intervention,
+    LiftCausalMask,
+    MaskEdit,
+    PatternEdit,
+    PatternMask,
+    PermutedAttention,
+    PositionsOff,
+    PositionsShuffled,
+    ResidualOff,
+    SharedKeysValues,
+    SublayerOff,
+    UniformAttention,
+    Unscaled,
+    ValueZeroing,
+)
+from tests.browser import engine as other
+from tests.browser.engine import CLOSE, Engine, differences, greedily, recorded, sources_of
+
+TEXT = "Two young girls are playing in the snow."
+CHANGES: list[tuple[Intervention, ...]] = [
+    (),
+    (AttentionTemperature(0.3, kind="cross", layer=1, head=1),),
+    (AttentionTemperature(4.0), AttentionTemperature(0.5, layer=0)),
+    (Unscaled(kind="encoder_self", head=2),),
+    (HeadGate(0.0, kind="encoder_self", layer=1, head=1), HeadGate(0.25, kind="decoder_self", layer=0)),
+    (HeadGate(0.25, head=3, mode="mean"),),
+    (SharedKeysValues(2, layer=0),),
+    (SharedKeysValues(1),),
+    (ValueZeroing((0, 2, 99), kind="cross"), ValueZeroing((1,), kind="decoder_self", head=0)),
+    (MaskEdit(forbid=((0, 0), (2, 1), (99, 0)), allow=((0, 2),), kind="decoder_self", layer=1, head=3),),
+    (MaskEdit(forbid=((1, 0), (1, 1)), kind="encoder_self"),),
+    (MaskEdit(forbid=tuple((0, key) for key in range(40)), kind="cross", head=0),),
+    (ForbidSource((1, 99)), ForbidSource((2,), kind="cross", layer=0, head=1)),
+    (PatternMask(window=2), PatternMask(stride=2, global_tokens=(1,), kind="decoder_self")),
+    (PatternMask(block=3, kind="encoder_self", layer=0),),
+    (LiftCausalMask(),),
+    (LiftCausalMask(layer=1), AttentionTemperature(2.0)),
+    (PatternEdit(1, (0.0, 3.0, 1.0), kind="cross", layer=0), PatternEdit(2, (1.0,) * 40, head=1)),
+    (PatternEdit(0, (0.0, 1.0), kind="decoder_self"),),
+    (UniformAttention(kind="decoder_self"), UniformAttention(layer=0, head=2)),
+    (PermutedAttention(order=(2, 0, 1)), PermutedAttention(order=tuple(range(40)))),
+    (PositionsOff(),),
+    (PositionsOff("target"),),
+    (PositionsShuffled((2, 1, 0)), PositionsShuffled((1, 0), "target")),
+    (SublayerOff("decoder", 1, "feed_forward"), SublayerOff("encoder", 0, "self_attn")),
+    (SublayerOff(name="cross_attn"),),
+    (ResidualOff("encoder", 1), ResidualOff(name="feed_forward", layer=0)),
+    (UniformAttention(kind="cross"), MaskEdit(forbid=((0, 1),), kind="cross"), HeadGate(0.5, kind="cross", layer=1)),
+]
+"""each of them alone or with others at the same place, and addresses beyond the sentence"""
+
+
+@pytest.fixture(scope="module")
+def tiny(calculating_browser: object, saved_checkpoints: Path) -> Iterator[Engine]:
+    """The page's model with the tiny checkpoint."""
+    from model.checkpoints.store import DEFAULT_CHECKPOINT
+
+    engine = Engine.open(calculating_browser, saved_checkpoints / DEFAULT_CHECKPOINT)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="module")
+def shipped(calculating_browser: object) -> Iterator[Engine]:
+    """The page's model with the weights that it ships."""
+    engine = Engine.open(calculating_browser, other.ROOT / "checkpoints/en-de")
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="module")
+def english() -> Translator:
+    return load_checkpoint(str(other.ROOT / "checkpoints/en-de"), "cpu")
+
+
+@pytest.fixture(scope="module")
+def sentences() -> list[str]:
+    """English sentences that people type."""
+    files = [other.ROOT / f"checkpoints/en-de/{name}.tsv" for name in ("first-inputs", "own-subject")]
+    return [line.split("\t")[0] for file in files for line in file.read_text("utf-8").splitlines()]
+
+
+def names(changes: tuple[Intervention, ...]) -> str:
+    return "+".join(type(change).__name__ for change in changes) or "nothing"
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=names)
+def test_every_hook_path_has_the_numbers_of_python(
+    tiny: Engine, translator: Translator, changes: tuple[Intervention, ...]
+) -> None:
+    (source,) = sources_of(translator, [TEXT])
+    target = greedily(translator, source)
+    found = differences(recorded(translator, source, target, changes), tiny.trace(source, target, changes))
+    assert {path: distance for path, distance in found.items() if distance > CLOSE} == {}
+
+
+@pytest.mark.parametrize("changes", CHANGES[1:], ids=names)
+def test_a_changed_model_writes_the_same_translation(
+    tiny: Engine, translator: Translator, changes: tuple[Intervention, ...]
+) -> None:
+    (source,) = sources_of(translator, [TEXT])
+    for size in (1, 4):
+        expected = translator._decode([source], size, 0.6, changes)[0].tokens
+        assert tiny.translate([source], size, changes)[0][0] == expected
+
+
+def test_a_change_that_moves_one_head_is_noticed(tiny: Engine, translator: Translator) -> None:
+    """The comparison itself can fail: Python without the change, the page with it."""
+    (source,) = sources_of(translator, [TEXT])
+    target = greedily(translator, source)
+    changed = tiny.trace(source, target, (AttentionTemperature(1.001, kind="encoder_self", layer=0, head=0),))
+    found = differences(recorded(translator, source, target), changed)
+    assert found["encoder.layers.0.self_attn.temperature"] > CLOSE
+    assert found["encoder.layers.0.self_attn.pattern"] > CLOSE
+    assert found["encoder.layers.0.self_attn.scores"] < CLOSE
+
+
+def test_every_hook_path_of_the_shipped_model_has_the_numbers_of_python(shipped: Engine, english: Translator) -> None:
+    lines = ["The woman who has three children works in a hospital.", "Tom's giraffe 中 wasn't hers – was it?", "Yes."]
+    for source in sources_of(english, lines):
+        target = greedily(english, source)
+        for changes in ((), (HeadGate(0.0, kind="cross", layer=2, head=1), AttentionTemperature(0.5, layer=3))):
+            found = differences(recorded(english, source, target, changes), shipped.trace(source, target, changes))
+            assert {path: distance for path, distance in found.items() if distance > CLOSE} == {}
+
+
+def test_sixty_translations_are_the_same(shipped: Engine, english: Translator, sentences: list[str]) -> None:
+    sources = sources_of(english, random.Random(1).sample(sentences, 60))
+    expected = [[each.tokens for each in four] for four in other.beams(english, sources)]
+    assert shipped.translate(sources, 4) == expected
+    assert [each[0] for each in shipped.translate(sources, 1)] == [greedily(english, source) for source in sources]
+
+
+def test_ids_of_generated_and_hostile_lines_are_the_same(
+    shipped: Engine, english: Translator, sentences: list[str]
+) -> None:
+    rng = random.Random(2)
+    words = " ".join(sentences).split()
+    lines = [" ".join(rng.choices(words, k=rng.randint(1, 15))) for _ in range(1500)]
+    lines += other.strange_lines(2000 - len(lines), rng)
+    expected = [english.tokenizer.encode(line) for line in lines]
+    assert shipped.ids(lines) == expected
+    lists = [*expected, *other.random_ids(english, 400, rng)]
+    assert shipped.texts(lists) == list(map(english.tokenizer.decode, lists))
+
+
+def intervention_types() -> dict[str, type]:
+    """Every change that Python has."""
+    public = {name: getattr(interventions, name) for name in interventions.__all__}
+    return {name: each for name, each in public.items() if hasattr(each, "edits") and dataclasses.is_dataclass(each)}
+
+
+def test_every_intervention_of_python_is_in_the_page_or_named_as_missing(tiny: Engine) -> None:
+    offered = tiny.evaluate("() => modules.interventions.FIELDS")
+    missing = set(tiny.evaluate("() => Object.keys(modules.interventions.MISSING)"))
+    for name, each in intervention_types().items():
+        if name in missing:
+            assert name not in offered
+            continue
+        page = {field.rstrip("*") for field in offered[name]}
+        python = {field.name for field in dataclasses.fields(each) if f"{name}.{field.name}" not in missing}
+        assert page == python, name
+        needed = {field.name for field in dataclasses.fields(each) if field.default is dataclasses.MISSING}
+        assert needed <= {field.rstrip("*") for field in offered[name] if field.endswith("*")}, name
+    assert set(offered) | {name for name in missing if "." not in name} == set(intervention_types())
+
+
+def test_every_intervention_of_the_page_is_compared(tiny: Engine) -> None:
+    compared = {type(change).__name__ for changes in CHANGES for change in changes}
+    assert compared == set(tiny.evaluate("() => Object.keys(modules.interventions.FIELDS)"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"type": "Nothing"},
+        {"type": "constructor"},
+        {"type": "HeadGate"},
+        {"type": "HeadGate", "gate": 2},
+        {"type": "HeadGate", "gate": 0, "head": 99},
+        {"type": "HeadGate", "gate": 0, "colour": "red"},
+        {"type": "AttentionTemperature", "tau": 0},
+        {"type": "MaskEdit", "forbid": [[1]]},
+        {"type": "PositionsShuffled", "order": [1, 1]},
+        {"type": "FrozenPattern", "pattern": []},
+    ],
+    ids=json.dumps,
+)
+def test_a_change_that_cannot_be_made_is_refused_with_a_sentence(tiny: Engine, change: dict) -> None:
+    refuse = """(change) => {
+        try { modules.interventions.editsOf([change], model); } catch (error) { return error.message; }
+    }"""
+    assert len(tiny.evaluate(refuse, change).split()) > 3
+
+
+def test_a_decoding_uses_the_arrays_of_its_first_steps_again(tiny: Engine, translator: Translator) -> None:
+    (source,) = sources_of(translator, [TEXT])
+    count = """(source) => {
+        let made = 0;
+        const { buffer } = modules.network.Run.prototype;
+        modules.network.Run.prototype.buffer = function (name, size, Type) {
+            const before = this.buffers.get(name);
+            const array = buffer.call(this, name, size, Type);
+            made += this.buffers.get(name) !== before;
+            return array;
+        };
+        const counts = [];
+        for (const _ of modules.decoding.beamSearch(model, source)) counts.push(made);
+        modules.network.Run.prototype.buffer = buffer;
+        return counts;
+    }"""
+    made = tiny.evaluate(count, source)
+    # Attention over a growing target grows by doubling; everything else has its arrays after the second step.
+    points = len([path for path in recorded(translator, source, greedily(translator, source)) if "decoder" in path])
+    assert made[-1] - made[1] < points
+
+
+ASK = """async ({ questions }) => {
+    const messages = [];
+    const answers = new modules.worker.Answers((message) => messages.push(message));
+    Object.assign(answers, { model, tokenizer });
+    await Promise.all(questions.map((question) => answers.receive(question)));
+    return messages;
+}"""
+
+
+def test_a_newer_question_stops_an_older_one_of_its_name(tiny: Engine) -> None:
+    questions = [{"id": n, "ask": "translate", "text": TEXT, "beam": 4, "changes": []} for n in range(3)]
+    messages = tiny.evaluate(ASK, {"questions": questions})
+    assert [message["id"] for message in messages if message.get("superseded")] == [0, 1]
+    assert [message["id"] for message in messages if message.get("answer")] == [2]
+    assert sum(message["id"] == 0 for message in messages if message.get("progress")) <= 1
+
+
+def test_an_error_is_an_answer_and_the_next_question_is_answered(tiny: Engine) -> None:
+    long = {"id": 1, "ask": "translate", "text": "snow " * 600, "beam": 1, "changes": []}
+    messages = tiny.evaluate(ASK, {"questions": [long]})
+    assert "256" in messages[-1]["error"]
+    messages = tiny.evaluate(ASK, {"questions": [long | {"id": 2, "text": TEXT}]})
+    assert messages[-1]["answer"]["text"]

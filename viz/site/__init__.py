@@ -1,0 +1,1 @@
+"""The static page: the model in JavaScript."""

@@ -1,0 +1,127 @@
+// The model in a thread of its own. A question is { id, ask, ... }; an answer { id, answer }, { id, error } or, if a newer
+// question of the same name came first, { id, superseded: true }. Translations send { id, progress } after each token.
+
+import { readSafetensors } from "./safetensors.js";
+import { BOS, EOS, Tokenizer } from "./tokenizer.js";
+import { Transformer } from "./network.js";
+import { beamSearch, beamSteps, greedy } from "./decoding.js";
+import { areCached, editsOf } from "./interventions.js";
+
+const MOST_TOKENS = 256; // of a source, as in the app
+
+class Superseded extends Error {}
+
+export class Answers {
+  // `send(message, buffers)` reaches the page.
+  constructor(send) {
+    this.send = send;
+    this.queue = [];
+    this.newest = new Map(); // what is asked -> id of the newest question
+    this.working = false;
+  }
+
+  async receive(question) {
+    this.newest.set(question.ask, question.id);
+    this.queue.push(question);
+    if (this.working) return;
+    this.working = true;
+    while (this.queue.length) await this.reply(this.queue.shift());
+    this.working = false;
+  }
+
+  async reply(question) {
+    const { id, ask } = question;
+    try {
+      if (this.isSuperseded(question)) throw new Superseded();
+      const { answer, buffers = [] } = await this[ask](question);
+      this.send({ id, answer }, buffers);
+    } catch (error) {
+      this.send(error instanceof Superseded ? { id, superseded: true } : { id, error: error.message });
+    }
+  }
+
+  isSuperseded({ id, ask }) {
+    return this.newest.get(ask) !== id;
+  }
+
+  // `weights` and `vocabulary`: ArrayBuffers of model.safetensors and tokenizer.model; `config`: `model` of config.json.
+  async load({ weights, vocabulary, config }) {
+    this.model = new Transformer(config, readSafetensors(weights));
+    this.tokenizer = new Tokenizer(new Uint8Array(vocabulary));
+    return { answer: {} };
+  }
+
+  // A line of text, translated under these changes.
+  async translate(question) {
+    const { text, beam, changes } = question;
+    const source = this.idsOf(text);
+    const options = { edits: editsOf(changes, this.model), cached: areCached(changes), size: beam };
+    const search = beam > 1 ? beamSearch(this.model, source, options) : greedy(this.model, source, options);
+    const value = await this.carryOut(search, question);
+    const { tokens, logProbability } = beam > 1 ? value[0] : value;
+    return { answer: { source, tokens, logProbability, text: this.tokenizer.decode(tokens) } };
+  }
+
+  // The tree of a beam search: for each step the prefixes and the candidates, with texts.
+  async tree(question) {
+    const { text, beam, changes } = question;
+    const steps = [];
+    const options = { edits: editsOf(changes, this.model), cached: areCached(changes), size: beam };
+    const search = beamSteps(this.model, this.idsOf(text), options);
+    for (let { done, value } = search.next(); !done; { done, value } = search.next()) {
+      steps.push(value);
+      await this.pause(question);
+    }
+    const ids = steps.flatMap(({ candidates }) => candidates.map(({ token }) => token));
+    return { answer: { steps, pieces: Object.fromEntries(ids.map((id) => [id, this.tokenizer.tokens([id])[0]])) } };
+  }
+
+  // One teacher-forced run: every array by hook path, and the pieces that each stack reads and predicts. The arrays move to
+  // the page; they are not copied.
+  async trace({ source, target, changes }) {
+    const arrays = this.model.trace(source, target, editsOf(changes, this.model));
+    const pieces = (ids) => this.tokenizer.tokens(ids);
+    const tokens = { source: pieces(source), target: pieces([BOS, ...target.slice(0, -1)]), next: pieces(target) };
+    return { answer: { arrays, tokens }, buffers: [...arrays.values()].map(({ values }) => values.buffer) };
+  }
+
+  // Copies of learned arrays, by name in the checkpoint.
+  async weights({ names }) {
+    const copies = names.map((name) => [name, this.model.weights.get(name).slice()]);
+    return { answer: new Map(copies), buffers: copies.map(([, values]) => values.buffer) };
+  }
+
+  idsOf(text) {
+    const source = [...this.tokenizer.encode(text), EOS];
+    if (source.length > MOST_TOKENS) throw new Error(`This text has ${source.length} tokens; up to ${MOST_TOKENS} can be translated here.`);
+    return source;
+  }
+
+  async carryOut(search, question) {
+    for (;;) {
+      const { done, value } = search.next();
+      if (done) return value;
+      this.send({ id: question.id, progress: this.tokenizer.decode(value.tokens) });
+      await this.pause(question);
+    }
+  }
+
+  // Lets newer questions arrive; throws Superseded if one did.
+  async pause(question) {
+    await new Promise((resolve) => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => {
+        port1.close();
+        resolve();
+      };
+      port2.postMessage(null);
+    });
+    if (this.isSuperseded(question)) throw new Superseded();
+  }
+}
+
+// In a thread of its own, and not where a test imports this file.
+if (globalThis.WorkerGlobalScope) {
+  const answers = new Answers((message, buffers = []) => globalThis.postMessage(message, buffers));
+  globalThis.onmessage = ({ data }) => answers.receive(data);
+}
