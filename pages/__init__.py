@@ -4,7 +4,7 @@ The menu is a path: what a head computes comes before the model that it is a par
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -23,12 +23,15 @@ class Page:
     path: str
     """of its file, relative to app.py"""
     title: str
+    """a noun, in the menu"""
     icon: str
     """Material symbol, `:material/name:`"""
     summary: str
     """what one does and sees there, for the card"""
     look_for: str
-    """one sentence under the title: where to look first"""
+    """one sentence: where to look first; the heading's tooltip"""
+    question: str = ""
+    """that the page answers: its heading; empty: the title"""
     needs: tuple[Need, ...] = ()
     """what the opened model must have"""
     ignores: tuple[str, ...] = ()
@@ -50,6 +53,11 @@ class Page:
         return Path(self.path).stem
 
     @property
+    def heading(self) -> str:
+        """What stands above the page."""
+        return self.question or self.title
+
+    @property
     def views(self) -> Sequence["View"]:
         """Its views, imported now: importing them loads the model's code."""
         if not self.views_module:
@@ -57,6 +65,16 @@ class Page:
         from pages.views import views_of
 
         return views_of(self.views_module)
+
+    @property
+    def answer(self) -> "View | None":
+        """The view that answers its question in one line, if it has one."""
+        if not self.views_module:
+            return None
+        from pages.views import answer_of
+
+        view = answer_of(self.views_module)
+        return view and replace(view, needs=self.needs)
 
 
 @cache
@@ -71,6 +89,13 @@ def first_page_for(features: Collection[Need]) -> Page | None:
     return next((page for page in pages if set(page.needs) <= set(features)), None)
 
 
+def next_page(page: Page, features: Collection[Need]) -> Page | None:
+    """The page that follows in the menu, of which a model with these features lacks nothing; None after the last."""
+    pages = [one for section in PAGES.values() for one in section]
+    following = pages[pages.index(page) + 1 :]
+    return next((one for one in following if set(one.needs) <= set(features)), None)
+
+
 PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
     {
         "Explore": (
@@ -79,6 +104,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 stacked=True,
                 views_module="pages.views.translate",
                 title="Translate",
+                question="How is this translated?",
                 icon=":material/translate:",
                 summary="Type a sentence, read its translation, and see how sure the model was of every token.",
                 look_for="A Transformer translates your sentence. Click a word: here is how one of its heads looks at "
@@ -89,6 +115,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/continue_text.py",
                 views_module="pages.views.continue_text",
                 title="Continue a text",
+                question="What does the model write next?",
                 icon=":material/edit_note:",
                 summary="Type the beginning of a text, let a language model write on, and see how sure it was of every "
                 "token.",
@@ -100,6 +127,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/fill_in.py",
                 views_module="pages.views.fill_in",
                 title="Fill in",
+                question="Which word fits the gap?",
                 icon=":material/edit_square:",
                 summary="Hide words of a text, let a masked language model guess them from both sides, and see where "
                 "it looked.",
@@ -113,6 +141,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/attention_step_by_step.py",
                 views_module="pages.views.attention_step_by_step",
                 title="Queries, keys and values",
+                question="How does a head get from words to weights?",
                 icon=":material/footprint:",
                 summary="Follow one head from queries and keys to its output, down to each multiplication and sum.",
                 look_for="Step through the seven stages of one head: each matrix is computed from the previous one.",
@@ -125,6 +154,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/temperature.py",
                 views_module="pages.views.temperature",
                 title="Softmax and temperature",
+                question="How sharp is attention, and what decides it?",
                 icon=":material/thermostat:",
                 summary="Make attention sharper or flatter, live, and see why the paper divides the scores by √d_k.",
                 look_for="Lower τ and each row concentrates on one key; raise it and the row spreads over all keys.",
@@ -135,6 +165,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 first_kind="decoder_self",
                 views_module="pages.views.masks",
                 title="Masks",
+                question="What can each token see?",
                 icon=":material/visibility_off:",
                 summary="What a token may not attend to, why masking comes before the softmax, and what leaks "
                 "without it.",
@@ -150,6 +181,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 views_module="pages.views.three_families",
                 tabs_key="families_part",
                 title="Three families",
+                question="What tells the three families apart?",
                 icon=":material/family_history:",
                 summary="Encoder-decoder, encoder-only, decoder-only: the same attention, masked in three ways.",
                 look_for="All attention of the translator in one matrix, the source's tokens first. Look at what is "
@@ -162,6 +194,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 views_module="pages.views.heads_and_layers",
                 tabs_key="heads_part",
                 title="Heads and layers",
+                question="What does each head do?",
                 icon=":material/grid_view:",
                 summary="See every head of every layer at once, open one, and measure what it does.",
                 look_for="Each small square is one head. A diagonal stripe means that every token attends to a "
@@ -173,6 +206,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/positional_encoding.py",
                 views_module="pages.views.positional_encoding",
                 title="Positions",
+                question="How does the model know the order of words?",
                 icon=":material/waves:",
                 summary="How a model that reads all tokens at once knows their order.",
                 look_for="Shuffle the words: attention alone would not notice. What is added to the embeddings, or "
@@ -185,6 +219,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 views_module="pages.views.whole_model",
                 tabs_key="whole_tab",
                 title="The whole model",
+                question="How does a token get through the model?",
                 icon=":material/schema:",
                 summary="Figure 1 of the paper, alive: send a token through every box, see what each adds, and "
                 "switch boxes off.",
@@ -202,6 +237,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 views_module="pages.views.tokens_and_embeddings",
                 tabs_key="tokens_tab",
                 title="Tokens and embeddings",
+                question="What does the model read?",
                 icon=":material/token:",
                 summary="Split a sentence into tokens, see the vector behind each, and find its nearest neighbours.",
                 look_for="Choose a token: its row of the embedding matrix, plus the encoding of its position where the "
@@ -213,6 +249,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 views_module="pages.views.layer_by_layer",
                 tabs_key="layers_tab",
                 title="Layer by layer",
+                question="What does each layer add?",
                 icon=":material/layers:",
                 summary="Follow one token's residual stream through every sub-layer: what is added, what the norm "
                 "does, what it predicts.",
@@ -226,6 +263,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 views_module="pages.views.decoding",
                 first_tab="Beam",
                 title="Decoding",
+                question="How is the text chosen, token by token?",
                 icon=":material/account_tree:",
                 summary="How a translation or a continuation is generated token by token: greedy decoding, the beam "
                 "search tree, sampling, and the key-value cache.",
@@ -239,6 +277,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 views_module="pages.views.training",
                 tabs_key="training",
                 title="Training",
+                question="How did the model learn this?",
                 icon=":material/trending_up:",
                 summary="How the model was trained: loss and score, learning rate, label smoothing, one head's weights "
                 "at several steps; and what each choice is worth, in small trainings of our own.",
@@ -250,6 +289,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/gradients.py",
                 views_module="pages.views.gradients",
                 title="Gradients",
+                question="How does an error reach every layer?",
                 icon=":material/undo:",
                 summary="How the loss flows back through the model: with and without residual connections and √d_k, "
                 "through the softmax, over distance; and whether attention explains a prediction.",
@@ -263,6 +303,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 views_module="pages.views.model_card",
                 tabs_key="card",
                 title="Model card",
+                question="What model is this?",
                 icon=":material/id_card:",
                 summary="What this model is: scores, size compared with the paper's, cost of attention, data and "
                 "licence.",
@@ -274,6 +315,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 views_module="pages.views.verification",
                 tabs_key="claims",
                 title="Verification",
+                question="Is the picture what the model computed?",
                 icon=":material/verified:",
                 summary="Twenty claims that tie every picture to the running model, measured on your sentence.",
                 look_for="Circles are the errors of this run. Diamonds, with this project's models, are those of the "
@@ -290,6 +332,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/what_if.py",
                 views_module="pages.views.what_if",
                 title="What if",
+                question="What if a part of the model were different?",
                 icon=":material/science:",
                 summary="Change the running model: switch off heads, edit masks and weights, remove positions; see how "
                 "the translation changes.",
@@ -301,6 +344,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/side_by_side.py",
                 views_module="pages.views.side_by_side",
                 title="Side by side",
+                question="How do two heads, texts or models differ?",
                 icon=":material/compare:",
                 summary="Compare two heads, two sentences or two models on one colour scale, with their difference.",
                 look_for="Left is what the sidebar selects, right is what you choose here. In the third map, red cells "
@@ -312,6 +356,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 path="pages/learn.py",
                 views_module="pages.views.learn",
                 title="Learn",
+                question="What do you want to understand?",
                 icon=":material/school:",
                 summary="Ten lessons on real runs, from recurrence to today's models: at each station one thing to "
                 "do, one to look for, and a question that the run itself answers.",
@@ -323,6 +368,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 views_module="pages.views.common_claims",
                 tabs_key="said",
                 title="Common claims, tested",
+                question="Is it true what people say about attention?",
                 icon=":material/fact_check:",
                 summary="Test common claims about attention on your own sentence; what much-read explanations get "
                 "wrong; the paper's results in context.",
@@ -335,6 +381,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 views_module="pages.views.glossary",
                 tabs_key="glossary",
                 title="Glossary",
+                question="What does this word mean?",
                 icon=":material/menu_book:",
                 summary="Every term in plain words, with its formula, its other names, and a link to where it is live.",
                 look_for="Look up a word, and follow its link to see it on your own sentence.",
@@ -347,6 +394,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 views_module="pages.views.why_attention",
                 tabs_key="why",
                 title="Why attention",
+                question="Why attention, and not recurrence?",
                 icon=":material/speed:",
                 summary="What a layer costs and how far information travels in it: attention, recurrence and "
                 "convolution, counted and timed; and two LSTMs beside a Transformer, step by step.",
@@ -359,6 +407,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 views_module="pages.views.since_2017",
                 tabs_key="since",
                 title="Since 2017",
+                question="What has changed since 2017?",
                 icon=":material/update:",
                 summary="RoPE, RMSNorm, pre-norm, SwiGLU, shared keys and values: what replaced the paper's parts, on "
                 "the opened model's own numbers.",
@@ -371,6 +420,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 views_module="pages.views.efficient_attention",
                 tabs_key="efficient",
                 title="Efficient attention",
+                question="How can attention do with less than n × n?",
                 icon=":material/view_comfy:",
                 summary="FlashAttention tile by tile and linear attention on the opened model's own q, k and v, sparse "
                 "patterns in the whole model; what each kind of attention costs up to a million tokens.",

@@ -1,9 +1,14 @@
 """What every page begins with: `run = open_page(__file__)`."""
 
+from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.distributions import entropy
 from model.checkpoints.checkpoint import LONG_TRACE_TOKENS, TRACE_TOKENS
@@ -25,6 +30,7 @@ from pages.frame.guess_first import guess_first
 from pages.frame.menu import HOME, route, runs_as_page
 from pages.frame.sidebar import Inputs, current_inputs
 from pages.frame.tour import show_tour
+from pages.views import Control
 from pages.widgets.changes import show_kept
 from pages.widgets.chart import name_files
 from pages.widgets.controls import chosen_number, toggle
@@ -32,6 +38,11 @@ from pages.widgets.glossary import define
 from pages.widgets.page_links import linked_pages
 from viz.html import word_diff
 from viz.tokens import as_markdown
+
+VISIT = "visit"
+"""in the session: the open page, whether it is open for the first time, and all that have been open"""
+_line: ContextVar[DeltaGenerator | None] = ContextVar("line", default=None)
+"""the place below the heading, for the answer"""
 
 
 def open_page(file: str) -> Run:
@@ -44,6 +55,7 @@ def open_page(file: str) -> Run:
         route()
     answer_move()
     inputs = current_inputs(file)
+    _note_visit(Path(file).stem)
     _show_header(file)
     show_kept(inputs.kept, inputs.translator)
     for note in inputs.notes:
@@ -78,8 +90,36 @@ def open_page(file: str) -> Run:
         _show_effect(inputs, runs.run(translator, replace(request, interventions=inputs.kept)), trace)
     chosen = chosen_number("query"), chosen_number("key")
     run = Run(translator, request, trace, inputs.place, typed.source, inputs.tau, inputs.scope, *chosen, compute)
+    show_answer(run, page_of(file))
     guess_first(run, Path(file).stem)
     return run
+
+
+def _note_visit(name: str) -> None:
+    """Note that a page is open; from the second time on, what explains its pictures is folded."""
+    here, _, seen = st.session_state.get(VISIT, ("", True, frozenset()))
+    if name != here:
+        st.session_state[VISIT] = name, name not in seen, seen | {name}
+
+
+def is_first_visit() -> bool:
+    """Whether the open page was not open before in this session."""
+    return st.session_state.get(VISIT, ("", True))[1]
+
+
+def show_answer(run: Run, page: Page, chosen: Mapping[Control, Any] = MappingProxyType({})) -> None:
+    """Answer the question of the heading in one line, with the numbers of this run.
+
+    Args:
+        run: that the page shows.
+        page: whose question it is; one without an answer has it in its first view.
+        chosen: values of controls; an answer that depends on one waits for it.
+    """
+    view, line = page.answer, _line.get()
+    if view is None or line is None or not {*view.controls.values()} <= {*chosen}:
+        return
+    values = {name: chosen[control] for name, control in view.controls.items()}
+    line.markdown(view(run, **values).blocks[0].text)
 
 
 def _check_needs(page: Page, translator: Translator, begins: bool) -> None:
@@ -215,8 +255,10 @@ def _say_temperature(inputs: Inputs) -> None:
 
 def _show_header(file: str) -> None:
     page = page_of(file)
-    st.title(page.title, anchor=False)
-    st.markdown(page.look_for)
+    st.title(page.heading, anchor=False, help=page.look_for)
+    if page.answer:
+        with st.container(key="answer"):
+            _line.set(st.empty())
     if not show_course(file):
         show_tour(page.path)
 

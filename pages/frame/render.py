@@ -17,16 +17,18 @@ import streamlit as st
 from model.checkpoints.store import CheckpointError, available_checkpoints, stored_config, study_checkpoints
 from model.needs import Need, parts_of
 from model.run import Run
-from pages import PAGES, page_of
+from pages import PAGES, Page, next_page, page_of
 from pages.compute.cache import cached, put
 from pages.compute.on_request import clicked
 from pages.compute.queue import in_turns, model_queue
-from pages.frame.open_page import choose_checkpoint, open_page
+from pages.frame.course import COURSE
+from pages.frame.open_page import choose_checkpoint, is_first_visit, open_page, show_answer
 from pages.views import OUTCOME, Control, Offer, OnRequest, Result, View, call
-from pages.views.words import Block, pictures
+from pages.views.words import Block, cited_sections, pictures
 from pages.widgets import controls
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart, clicked_point
+from pages.widgets.cite import draw_citations
 from pages.widgets.controls import set_controls, tabs
 from pages.widgets.explain import breakable, draw_code
 from pages.widgets.export import Picture, export_view
@@ -79,6 +81,8 @@ def show_page(
     views = page.views
     made = (top and top(run)) or {}
     run, chosen = (made, {}) if isinstance(made, Run) else (run, dict(made))
+    if top:
+        show_answer(run, page, chosen)
     offered = [view for view in views if not view.missing(run)]
     together: dict[str, list[View]] = {}
     for view in offered:
@@ -93,6 +97,14 @@ def show_page(
         # What only another run has belongs to another scheme of positions, say, and is no gap of this model.
         if missing := [str(need) for need in view.missing(run) if isinstance(need, Need)]:
             st.caption(f"The tab “{view.title}” needs {' and '.join(missing)}, which this model does not have.")
+    show_next(run, page)
+
+
+def show_next(run: Run, page: Page) -> None:
+    """At the end of a page, a link to the one that follows in the menu; a course has an order of its own."""
+    following = next_page(page, run.opened.features)
+    if following and COURSE not in st.session_state:
+        links(**{following.name: f"Next in the menu: {following.title}. {following.heading}"})
 
 
 def _draw_tab(
@@ -140,10 +152,14 @@ def _draw_foot(run: Run, drawn: Sequence["_Drawn"], key: str, chosen: Chosen, co
     parts = {"checks": (said, draw)}
     code = dict.fromkeys([*(item for one in drawn for item in one.view.code_of(run, chosen)), *code])
     if code:
-        parts["code"] = ":material/code: Show the code", partial(draw_code, *code)
+        parts["code"] = ":material/code: Code", partial(draw_code, *code)
     exports = [one for one in drawn if one.can_be_exported]
     if exports:
         parts["export"] = ":material/download: Export", lambda: [one.export(len(exports) > 1) for one in exports]
+    views = [one.view for one in drawn]
+    title = ": ".join(dict.fromkeys([page_of(f"{views[0].page}.py").title, views[0].title])) if views else "Long text"
+    sections = dict.fromkeys(section for one in drawn for section in cited_sections(one.result.blocks))
+    parts["cite"] = ":material/format_quote: Cite", partial(draw_citations, shown.trace, title, [*sections])
     controls.fold(parts, key, "About this picture")
 
 
@@ -299,6 +315,10 @@ class _Drawn:
 
     def _box(self, block: Block) -> None:
         with st.container(border=True):
+            self._draw_blocks(list(block.items))
+
+    def _explained(self, block: Block) -> None:
+        with st.expander("Explanation", icon=":material/menu_book:", expanded=is_first_visit()):
             self._draw_blocks(list(block.items))
 
     def _offer(self, block: Block) -> None:

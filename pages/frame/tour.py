@@ -11,9 +11,9 @@ TOUR = "tour"
 SEEN = "tour-seen"
 """in the session: sentence, head and temperature of the run before"""
 STEPS = {
-    "sentence": "Type a sentence, or take an example",
+    "sentence": "Type a sentence",
     "head": "Open a head",
-    "temperature": "Move the temperature τ",
+    "temperature": "Move τ",
 }
 HOME, HEADS = page_of("translate.py"), page_of("heads_and_layers.py")
 

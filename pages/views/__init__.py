@@ -25,6 +25,8 @@ from pages.views.controls import Control, Offer
 from pages.views.words import Block, blocks_of
 from viz.forms import Canvas, Document, Form, Outcome, Table, Texts
 
+ANSWER = "Answer"
+"""title of the view that answers a page's question in one line; it stands below the heading, and is no tab"""
 OUTCOME = "outcome"
 """the parameter of a view that gets what its work on request returned"""
 MOST_ROWS = 20_000
@@ -241,8 +243,22 @@ def view(title: str, code: Any = (), **more: Any) -> Callable[[Callable[..., Res
     return lambda function: View(title, function, code, **more)
 
 
+def answer(function: Callable[..., Result]) -> View:
+    """Decorator: the function's facts answer the page's question, in the first line of the section `# Answer`."""
+    return View(ANSWER, function)
+
+
 def views_of(module: str) -> list[View]:
-    """The views that a module defines, in the order in which they stand there."""
+    """The views that a module defines, in the order in which they stand there, without its answer."""
+    return [one for one in _defined(module) if one.title != ANSWER]
+
+
+def answer_of(module: str) -> View | None:
+    """The view that answers the question of the module's page."""
+    return next((one for one in _defined(module) if one.title == ANSWER), None)
+
+
+def _defined(module: str) -> list[View]:
     values = vars(import_module(module)).values()
     return [one for one in values if isinstance(one, View) and one.function.__module__ == module]
 
@@ -263,6 +279,7 @@ __all__ = [
     "Result",
     "Run",
     "View",
+    "answer",
     "call",
     "missing_of",
     "view",

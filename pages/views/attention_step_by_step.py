@@ -7,9 +7,10 @@ from model.interventions import HeadGate
 from model.interventions.link import encode
 from model.network.attention import MultiHeadAttention
 from model.run import Run
-from pages.views import Need, Result, view
-from pages.views.chosen_token import first_key, first_query
+from pages.views import Need, Result, answer, view
+from pages.views.chosen_token import first_key, first_query, key_of, query_of
 from pages.views.controls import choice, menu, number, slider, toggle
+from pages.views.names import axes
 from viz.forms import Canvas
 from viz.latex import attention_formula
 from viz.steps.arithmetic import explain_step, result_chain
@@ -107,3 +108,14 @@ def _head(run: Run) -> Head:
     trace, decodes = run.trace, run.attention.predicts is not None
     rows = decoder_rows(trace.tgt_tokens, trace.next_tokens) if decodes else ()
     return head_of(run.attention, run.head, tuple(rows))
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """The chosen cell's score, scaled score and weight."""
+    attention, head, cell = run.attention, run.head, (query_of(run), key_of(run))
+    names = axes(attention)
+    facts = {name: float(getattr(attention, name)[head][cell]) for name in ("scores", "scaled", "pattern")}
+    return Result(
+        facts=facts | {"query": names[0][cell[0]], "key": names[1][cell[1]], "seen": attention.mask[head][cell]}
+    )

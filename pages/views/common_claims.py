@@ -24,7 +24,7 @@ from model.background.sizes import self_attention_layer
 from model.background.table_1 import lstm_work, recurrent, self_attention
 from model.checkpoints.store import CheckpointError, load_checkpoint, study_checkpoints
 from model.trace import KIND_TITLES, Tokens
-from pages.views import Need, OnRequest, Part, Result, Run, View, missing_of, view
+from pages.views import Need, OnRequest, Part, Result, Run, View, answer, missing_of, view, views_of
 from pages.views.names import card_of
 from viz.forms import Table
 
@@ -306,3 +306,15 @@ def paper_results(run: Run) -> Result:
         "scores": [vars(score) for score in card_of(run).scores] if own else [],
     }
     return Result({"translations": Table(translations, "%.2f"), "parses": Table(parses, "%.1f")}, facts, operations)
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """How many statements there are, and on how much of a run they are tested."""
+    statements = [one for one in views_of(__name__) if one.on_request]
+    return Result(
+        facts={
+            "statements": len(statements),
+            "tokens": sum(len(stream.tokens) for stream in run.trace.streams.values()),
+        }
+    )

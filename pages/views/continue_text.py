@@ -6,8 +6,9 @@ from model.checkpoints.language_model import LanguageModel
 from model.generation.sampling import sampling_distribution
 from model.needs import Need
 from model.run import Run
-from pages.views import Result, view
+from pages.views import Result, answer, view
 from pages.views.names import POSITION, written_tokens
+from viz.tokens import labels
 
 WHOSE = {
     "system": "of the system message",
@@ -41,3 +42,12 @@ def certainty(run: Run, position: int = POSITION) -> Result:
         "written_sum": logs[given:].sum(),
     }
     return replace(result, facts=result.facts | facts)
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """How many tokens the model wrote after the text, and how sure it was of the first."""
+    trace, given = run.trace, run.trace.first_written
+    written = len(trace.next_ids) - given
+    first = {"first": labels(trace.next_tokens)[given], "p": trace.target_probabilities[given]} if written else {}
+    return Result(facts={"written": written, "given": given, "asked": run.request.continuation is not None} | first)

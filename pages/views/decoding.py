@@ -24,7 +24,7 @@ from model.generation.step_cost import cached_step, time_steps, uncached_step
 from model.generation.steps import EXTRA_LENGTH, steps_of
 from model.run import Run
 from model.trace import Array, Trace
-from pages.views import Need, OnRequest, Result, view
+from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.controls import choice, menu, number, slider
 from pages.views.names import ALIGNMENT, Alignment, align
 from viz.canvas.beam_tree import hypotheses_table, tree_picture
@@ -457,3 +457,12 @@ def _costs(lengths: Array, cached: Array, uncached: Array, quantity: str) -> Lin
     }
     titles = "decoder tokens (length t)", quantity
     return Lines(lines, titles, ".4g", height=340, layout={"yaxis": {"rangemode": "tozero"}})
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """Tokens of the text, its log-probability, and the step that was the least sure."""
+    sure = run.trace.target_probabilities
+    least = int(sure.argmin())
+    facts = {"tokens": len(sure), "log_probability": run.trace.log_probability}
+    return Result(facts=facts | {"token": labels(run.trace.next_tokens)[least], "p": sure[least]})

@@ -36,7 +36,7 @@ from model.interventions import PatternMask
 from model.network.masks import pattern_mask
 from model.run import Run
 from model.trace import Array, Trace
-from pages.views import Need, OnRequest, Result, view
+from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.controls import choice, menu, player, several, slider, steps
 from pages.views.names import axes
 from pages.views.timing import ALONE, MEASURE, time_chart, time_points, time_side_by_side, time_table
@@ -690,3 +690,9 @@ def in_units(count: int) -> str:
     """Bytes with a unit, powers of 1,000."""
     power = min(max(len(str(count)) - 1, 0) // 3, 5)
     return f"{count / 1000**power:.3g} {('bytes', 'kB', 'MB', 'GB', 'TB', 'PB')[power]}"
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """How many scores a head has here, and would have in a text of 4,096 tokens."""
+    return Result(facts={"here": run.attention.pattern[0].size, "long": 4096**2})

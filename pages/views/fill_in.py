@@ -5,7 +5,7 @@ import numpy as np
 from model.checkpoints.masked_model import MaskedModel, fill_arrays
 from model.needs import Need
 from model.run import Run
-from pages.views import Result, view
+from pages.views import Result, answer, view
 from pages.views.controls import choice
 from viz.forms import Texts
 from viz.special.fill_in import row_weights
@@ -57,3 +57,15 @@ def _candidates(run: Run, places: list[int]) -> dict[str, np.ndarray]:
     columns = ("position", "rank", "token", "id", "probability")
     by_column = zip(columns, zip(*rows, strict=True), strict=True)
     return {f"candidate_{name}": np.array(values) for name, values in by_column}
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """What stands behind the first hidden token, and how sure the model was."""
+    places = _positions(run)
+    filled = (
+        {"filled": labels(run.trace.next_tokens)[places[0]], "p": run.trace.target_probabilities[places[0]]}
+        if places
+        else {}
+    )
+    return Result(facts={"gaps": len(places)} | filled)

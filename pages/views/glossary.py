@@ -7,7 +7,7 @@ from functools import cache
 from urllib.parse import urlencode
 
 from pages import page_of
-from pages.views import Result, Run, view
+from pages.views import Result, Run, answer, view
 from pages.views.controls import text
 from pages.views.words import TEXT
 
@@ -97,3 +97,9 @@ def matches(_: Run, word: str = text("Find a word", ("", "softmax"), key="word")
 def interview(_: Run) -> Result:
     """Each question with an answer to open, and the place where the answer can be seen."""
     return Result(facts={"questions": questions()})
+
+
+@answer
+def one_line(_: Run) -> Result:
+    """How many terms there are, and how many questions."""
+    return Result(facts={"terms": len(terms()), "questions": len(questions())})

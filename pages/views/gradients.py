@@ -42,7 +42,7 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.interventions import ResidualOff, UniformAttention, Unscaled
 from model.run import TAUS, Run
 from model.trace import KIND_TITLES, Array, Attention, Trace
-from pages.views import Need, OnRequest, Result, view
+from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.chosen_token import QUERY
 from pages.views.controls import choice, menu, steps
 from pages.views.names import LETTER_MODELS, axes
@@ -530,3 +530,11 @@ def value_zeroing(run: Run, outcome: ValueEffects | None = None) -> Result:
         {"done": True, "keys": len(keys), "rank": None if np.isnan(rank) else rank},
         {"distance": outcome.distance},
     )
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """The loss of this text, which all gradients begin with, and the token that it is largest at."""
+    losses = -run.trace.target_log_probabilities
+    worst = int(losses.argmax())
+    return Result(facts={"mean": losses.mean(), "token": labels(run.trace.next_tokens)[worst], "worst": losses[worst]})

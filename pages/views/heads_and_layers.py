@@ -1,5 +1,6 @@
 """Heads and layers: every head of every layer in one picture, one of them opened, and each one's statistics."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -18,7 +19,7 @@ from model.interventions.link import encode
 from model.network.attention import MultiHeadAttention
 from model.run import Run
 from model.trace import KIND_TITLES, Array
-from pages.views import Result, view
+from pages.views import Result, answer, view
 from pages.views.controls import HEAD, KIND, LAYER, SOURCE, SWITCH, choice, menu, toggle
 from viz.canvas.lines import MOST_HEADS, lines
 from viz.canvas.mosaic import Group, mosaic
@@ -427,3 +428,12 @@ def rules(_: Run) -> Result:
     """The formula of every number in the table, and the rules that name a head, in order."""
     limits = ("POSITIONAL", "SINK", "LOCAL", "BROAD", "MONOTONE")
     return Result(facts={name.lower(): getattr(head_summary, name) for name in limits})
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """How many heads of the chosen kind a rule names, and which name is the most frequent."""
+    types = Counter(head.type for head in run.compute(summarise_kind, run.trace, run.kind) if head.type != "mixed")
+    most = types.most_common(1)
+    heads = sum(len(run.trace.kind(run.kind).layers) * [run.trace.kind(run.kind).heads])
+    return Result(facts={"heads": heads, "named": types.total(), "most": most[0] if most else None})

@@ -12,7 +12,7 @@ from model.network.feed_forward import FeedForward
 from model.network.residual import Residual
 from model.run import Run
 from model.trace import Array, SubLayer
-from pages.views import Need, Result, view
+from pages.views import Need, Result, answer, view
 from pages.views.chosen_token import row_in
 from pages.views.controls import SWITCH, choice, menu, number, slider, toggle
 from viz.activations import activation
@@ -370,3 +370,17 @@ def parameters(run: Run) -> Result:
     formats = dict.fromkeys(BLOCKS, "localized") | {"of the model": "percent"}
     own = Need.OWN_LAYERS in run.opened.features
     return Result({"parameters": Table(table, formats=formats)}, {"config": run.opened.config, "own": own})
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """How far the chosen token's vector turns away from its input, and which sub-layer adds the most."""
+    stack = _last_stack(run)
+    measured, row = _measured(run, stack), row_in(run, stack)
+    share = measured.share[row]
+    most = int(np.nanargmax(share)) if np.isfinite(share).any() else None
+    step = {"step": measured.steps[most], "share": share[most]} if most is not None else {"step": None}
+    return Result(
+        facts={"token": labels(run.trace.streams[stack].tokens.labels)[row], "cosine": measured.to_start[row, -1]}
+        | step
+    )

@@ -3,7 +3,7 @@
 from model.needs import Need
 from model.network.attention import MultiHeadAttention
 from model.run import Run
-from pages.views import Result, view
+from pages.views import Result, answer, view
 from pages.views.controls import slider
 from pages.views.names import axes
 from viz.forms import Canvas
@@ -31,3 +31,14 @@ def matrices(run: Run, step: int = STEP) -> Result:
     drawing = picture(step - 1, one, cell, f"{run.kind} layer {run.layer} head {run.head}")
     arrays = {"q": run.attention.q[run.head], "k": run.attention.k[run.head], "v": run.attention.v[run.head]}
     return Result({"matrices": Canvas(drawing)}, {"place": run.place.title}, arrays)
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """From how much of a run the answers are computed."""
+    return Result(
+        facts={
+            "tokens": sum(len(stream.tokens) for stream in run.trace.streams.values()),
+            "heads": sum(len(kind.layers) * kind.heads for kind in run.trace.kinds),
+        }
+    )

@@ -11,7 +11,7 @@ from model.interventions import LiftCausalMask
 from model.network.attention import MultiHeadAttention
 from model.network.masks import causal_mask, padding_mask
 from model.run import Run
-from pages.views import Result, view
+from pages.views import Result, answer, view
 from pages.views.chosen_token import QUERY
 from pages.views.controls import choice, number
 from pages.views.names import axes, probabilities
@@ -153,3 +153,10 @@ def lift(run: Run, place: str | None = choice("Lift it in", _places, key="lift")
             "log_probability_after": after.target_log_probabilities,
         },
     )
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """How many keys a row may attend to."""
+    sees = run.attention.mask[run.head].sum(axis=-1)
+    return Result(facts={"sees": sees.mean(), "least": sees.min(), "keys": run.attention.mask.shape[-1]})

@@ -16,7 +16,7 @@ from model.network.config import PRESETS
 from model.network.encoder_decoder import Transformer
 from model.run import Run
 from model.trace import KIND_TITLES
-from pages.views import Need, Result, view
+from pages.views import Need, Result, answer, view
 from pages.views.names import card_of, is_outdated
 from viz.forms import Document, Line, Lines, Mark, Table
 from viz.latex import signed
@@ -241,3 +241,18 @@ def readme(run: Run) -> Result:
     card = card_of(run)
     shows = {"readme": Document(card.readme)} if card.readme else {}
     return Result(shows, {"outdated": is_outdated(run, card), "without": card.missing.get("README.md", "")})
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """Parameters, and the shape of the network."""
+    config = run.opened.config
+    facts = {"name": shown_name(run.trace.checkpoint), "parameters": sum(run.opened.parameters_by_part().values())}
+    return Result(
+        facts=facts
+        | {
+            "layers": config.n_encoder_layers + config.n_decoder_layers,
+            "heads": config.n_heads,
+            "width": config.d_model,
+        }
+    )

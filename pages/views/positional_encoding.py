@@ -17,8 +17,8 @@ from model.network.masks import alibi_bias, alibi_slopes
 from model.network.rotary import rotate, rotation
 from model.run import Run
 from model.trace import Array, Attention
-from pages.views import Need, Part, Result, view
-from pages.views.chosen_token import query_of
+from pages.views import Need, Part, Result, answer, view
+from pages.views.chosen_token import query_of, row_in
 from pages.views.controls import choice, menu, number, several, slider, text
 from pages.views.names import axes, input_titles, score_by_offset
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale, Texts
@@ -33,7 +33,7 @@ from viz.special.positional_encoding import (
     positions_text,
 )
 from viz.theme import GUIDE, OKABE_ITO, symmetric_range
-from viz.tokens import numbered, visible, word
+from viz.tokens import labels, numbered, visible, word
 
 STACKS = {"source": "encoder", "target": "decoder"}
 FIELDS = {"rope": "rotary", "bias": "bias"}
@@ -813,3 +813,17 @@ def _with_alibi(run: Run) -> tuple[dict, dict, dict]:
 
 
 WITH, WITHOUT = "with positions", "without positions"
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """How long the vector is that the position adds to the chosen token; or by what else the model knows."""
+    stream, attention = run.stream, run.attention
+    row = row_in(run, stream.name)
+    embedded = stream.embedded
+    rows = embedded.rows or tuple(range(len(stream.tokens)))
+    place = rows.index(row) if row in rows else 0
+    added, word = (float(np.linalg.norm(part[place])) for part in (embedded.positional, embedded.embedding))
+    by = "rope" if attention.rotary is not None else "bias" if attention.bias is not None else ""
+    token = labels(stream.tokens.labels)[row if row in rows else rows[0]]
+    return Result(facts={"token": token, "added": added, "word": word, "by": by, "tokens": len(stream.tokens)})

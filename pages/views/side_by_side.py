@@ -13,7 +13,7 @@ from model.analysis.words import attention_words, merge
 from model.checkpoints.store import shown_name
 from model.run import Place, Run
 from model.trace import KIND_TITLES, Array
-from pages.views import Result, view
+from pages.views import Result, answer, view
 from pages.views.controls import another_run
 from pages.views.names import axes
 from viz.forms import Bars, Texts
@@ -187,3 +187,17 @@ def _furthest(difference: Array) -> float | None:
     if np.isnan(difference).all():
         return None
     return float(difference.ravel()[np.nanargmax(np.abs(difference))])
+
+
+@answer
+def one_line(run: Run, right: Run = RIGHT) -> Result:
+    """How far the weights of the two sides are apart on average."""
+    sides = _pair(run, right)
+    distances = sides.joined.distances if sides.comparable else None
+    return Result(
+        facts={
+            "distance": None if distances is None else float(np.nanmean(distances)),
+            "cells": run.attention.pattern[0].size,
+            "other": right.attention.pattern[0].size,
+        }
+    )

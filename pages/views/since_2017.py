@@ -16,7 +16,7 @@ from model.network.residual import Residual
 from model.network.rotary import Rotary
 from model.run import Run
 from model.trace import Attention
-from pages.views import Need, Result, view
+from pages.views import Need, Result, answer, view
 from pages.views.chosen_token import query_of
 from pages.views.controls import choice, menu, slider
 from pages.views.names import axes, score_by_offset
@@ -404,4 +404,18 @@ def _curves(runs: Mapping[str, pd.DataFrame]) -> Lines:
         number=".4f",
         height=520,
         layout={"xaxis": {"showgrid": True}, "yaxis": {"range": [later.min() - margin, later.max() + margin]}},
+    )
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """How many of the newer parts the opened model has."""
+    has = sorted(part.name for part in parts_of(run.opened.config))
+    return Result(
+        facts={
+            "count": len(has),
+            "name": run.trace.checkpoint,
+            "heads": run.opened.config.n_heads,
+            "kv_heads": run.opened.config.kv_heads,
+        }
     )

@@ -126,7 +126,7 @@ def _block(block: Block, result: Result, drawings: dict[int, Drawing]) -> str:
             return f"<p dir='auto'>{html.escape(block.text)}</p>"
         case "rule":
             return "<hr>"
-        case "box" | "offer":
+        case "box" | "explained" | "offer":
             return f'<div class="box">{"".join(_block(part, result, drawings) for part in block.items)}</div>'
         case "closed":
             inside = "".join(_block(part, result, drawings) for part in block.items)

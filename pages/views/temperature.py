@@ -24,8 +24,8 @@ from model.interventions import AttentionTemperature, Intervention, Unscaled
 from model.needs import Need
 from model.network.attention import MultiHeadAttention
 from model.run import TAUS, Run
-from pages.views import OnRequest, Result, view
-from pages.views.chosen_token import QUERY
+from pages.views import OnRequest, Result, answer, view
+from pages.views.chosen_token import QUERY, query_of
 from pages.views.controls import TAU
 from pages.views.names import axes, probabilities
 from viz.canvas.move_query import move_query
@@ -316,3 +316,16 @@ def many(run: Run, outcome: list[dict[str, Any]] | None) -> Result:
     )
     same = int((table["output"] == plain.translation).sum())
     return Result({"runs": chart, "runs-table": table}, facts | {"same": same, "tokens": tokens})
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """The largest weight of the chosen row, and what a quarter and four times the temperature make of it."""
+    attention, row = run.attention, query_of(run)
+    scores, mask = attention.pre_softmax[run.head][row], attention.mask[run.head][row]
+    tau = float(attention.temperature[run.head])
+    others = (
+        {} if attention.sink is not None else {one: softmax_at(scores, mask, one).max() for one in (tau / 4, tau * 4)}
+    )
+    facts = {"row": axes(attention)[0][row], "tau": tau, "most": attention.pattern[run.head][row].max()}
+    return Result(facts=facts | {"others": others})

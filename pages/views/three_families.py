@@ -7,7 +7,7 @@ from model.checkpoints.store import CheckpointError, available_checkpoints, stor
 from model.needs import Need
 from model.network.masks import causal_mask
 from model.run import Run
-from pages.views import Result, view
+from pages.views import Result, answer, view
 from viz.forms import VISIBLE, Map, Maps, Mark, Texts
 from viz.heatmap import bar_below, cells_height, slanted_room, weight_axis
 from viz.special.what_if import log_probability_bars
@@ -92,3 +92,13 @@ def one_way(run: Run) -> Result:
         shows["texts"] = Texts(texts, compared=True)
     sums = (before.log_probability, after.log_probability)
     return Result(shows, {"n": n, "sums": sums, "decodes": decodes}, arrays)
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """Which share of all cells each family sees, with the tokens of this run."""
+    source, target = (len(stream.tokens) for stream in run.trace.streams.values())
+    masks = family_masks(source, target)
+    own = source**2 + target * (target + 1) // 2 + source * target
+    shares = {name: masks[name].mean() for name in ("encoder_only", "decoder_only")}
+    return Result(facts=shares | {"translator": own / (source + target) ** 2, "cells": (source + target) ** 2})

@@ -11,7 +11,7 @@ from model.needs import Need
 from model.network.embedding import InputEmbedding
 from model.run import Run
 from model.trace import Stream
-from pages.views import Result, view
+from pages.views import Result, answer, view
 from pages.views.chosen_token import row_in
 from pages.views.controls import choice, number
 from pages.views.names import input_titles
@@ -177,3 +177,12 @@ def pieces(run: Run, side: str = SIDE) -> Result:
     """What each token spells, and its bytes."""
     groups = vocabulary.groups_of(_stream(run, side).tokens)
     return Result({"pieces": piece_table(_pieces(run, side), groups)})
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """Words, tokens, and the size of the vector behind each."""
+    stream = next(iter(run.trace.streams.values()))
+    width = stream.embedded.embedding.shape[-1]
+    facts = {"words": len(run.trace.source.split()), "tokens": len(stream.tokens), "width": width}
+    return Result(facts=facts | {"vocabulary": run.opened.config.vocab_size})

@@ -36,7 +36,7 @@ from model.run import Run, force
 from model.trace import Array, Attention
 from model.training.loss import cross_entropies, label_smoothed_loss, smoothed_shares, target_entropy
 from model.training.schedule import FittedSchedule, fit_schedule, noam, schedule_curve
-from pages.views import Need, Result, view
+from pages.views import Need, Result, answer, view
 from pages.views.controls import SWITCH, choice, menu, slider, steps, toggle
 from pages.views.names import POSITION, axes, card_of, is_outdated
 from viz.forms import Line, Lines, Map, Maps, Mark, Table, Texts
@@ -486,3 +486,12 @@ def scaling(_: Run) -> Result:
         facts | {"per_parameter": (table["tokens per parameter"].min(), table["tokens per parameter"].max())},
         study_arrays("scaling"),
     )
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """How far the loss fell in the log of the training, and what it is on this text."""
+    log = _log(card_of(run))
+    losses = next((log[name].dropna() for name in ("dev_loss", "train_loss") if name in log), pd.Series(dtype=float))
+    fell = (float(losses.iloc[0]), float(losses.iloc[-1])) if len(losses) > 1 else None
+    return Result(facts={"fell": fell, "logged": len(log), "here": -run.trace.target_log_probabilities.mean()})

@@ -20,7 +20,7 @@ from model.proof.measures import Case
 from model.proof.rerun_measures import causality
 from model.proof.steps import READ, verify_steps
 from model.trace import CHAIN_TOLERANCE, Trace
-from pages.views import Need, OnRequest, Result, Run, view
+from pages.views import Need, OnRequest, Result, Run, answer, view
 from viz.forms import Table
 from viz.special.verification import ClaimRow, errors_chart
 
@@ -165,3 +165,10 @@ def steps(run: Run) -> Result:
     return Result(
         {"steps": Table(frame, "%.1e", most_rows=10)}, {"read": read, "steps": len(frame), "tolerance": CHAIN_TOLERANCE}
     )
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """How far the queries of the chosen layer are from their input times W_Q, computed once more."""
+    errors = [float(np.abs(one - other).max()) for one, other in run.attention.recompute("q")]
+    return Result(facts={"error": max(errors), "numbers": run.attention.q.size})

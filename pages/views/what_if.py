@@ -40,7 +40,7 @@ from model.proof.mistakes import Lines as WrongLines
 from model.run import Place, Request, Run, decode
 from model.trace import KIND_TITLES, Trace, log_probabilities
 from model.tracer import build_trace
-from pages.views import Need, OnRequest, Result, view
+from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.controls import HEAD, KIND, LAYER, another_run, built, choice, menu, number, slider
 from pages.views.names import axes
 from viz.drawing import Drawing
@@ -620,3 +620,10 @@ def _in_words(verdict: Verdict) -> dict[str, Any]:
 
 def _error(error: float) -> str:
     return "NaN" if np.isnan(error) else "∞" if np.isinf(error) else f"{error:.3g}"
+
+
+@answer
+def one_line(run: Run, changed: Run = CHANGED) -> Result:
+    """How much less probable the old text is with the changes."""
+    before, after = run.trace.log_probability, changed.trace.log_probability
+    return Result(facts={"changes": len(_added(run, changed)), "before": before, "after": after})

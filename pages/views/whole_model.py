@@ -17,8 +17,9 @@ from model.network.residual import Residual
 from model.run import Run
 from model.trace import Trace
 from pages import page_of
-from pages.views import Need, OnRequest, Result, view
+from pages.views import Need, OnRequest, Result, answer, view
 from pages.views import layer_by_layer as layers
+from pages.views.chosen_token import row_in
 from pages.views.controls import HEAD, KIND, LAYER, choice, pictured
 from pages.views.decoding import STEP as DECODING_STEP
 from pages.views.tokens_and_embeddings import POSITION, SIDE
@@ -264,3 +265,13 @@ def each_off(run: Run, outcome: dict[str, float] | None = None) -> Result:
     table = pd.DataFrame(columns)
     table.attrs["floats"] = "%.2f"
     return Result({"each": table}, {"done": True, "plain": plain})
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """Sub-layers on the way of a token, and how long its vector is before and after them."""
+    name = list(run.trace.streams)[-1]
+    stream, row = run.trace.streams[name], row_in(run, name)
+    norms = run.compute(measure_stream, run.trace, name).norm[row]
+    token = labels(stream.tokens.labels)[row]
+    return Result(facts={"token": token, "steps": len(norms) - 1, "first": norms[0], "last": norms[-1]})

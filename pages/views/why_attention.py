@@ -38,7 +38,7 @@ from model.background.stopwatch import Timings, exponents, growth, measure
 from model.background.table_1 import layer_costs, lstm_work
 from model.run import Run
 from model.trace import Attention
-from pages.views import Need, OnRequest, Result, view
+from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.controls import choice, menu, player, slider, text
 from pages.views.names import LETTER_MODELS, axes
 from pages.views.timing import ALONE, MEASURE, time_chart, time_points, time_side_by_side, time_table
@@ -438,3 +438,11 @@ def _identity(attention: Attention, head: int, form: Multiplicative) -> dict[str
         "constant": form.constant,
         "peaks": [softmax_peaks(values, mask).mean() for values in (scores, attention.scaled[head], form.scores)],
     }
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """Operations and path of self-attention and of recurrence (Table 1), for this text and this width."""
+    n, d = len(next(iter(run.trace.streams.values())).tokens), run.opened.config.d_model
+    attends, recurs = table_1.self_attention(n, d), table_1.recurrent(n, d)
+    return Result(facts={"n": n, "d": d, "attends": attends.operations, "recurs": recurs.operations})

@@ -4,14 +4,15 @@ A section `# Title` is the text of the view of this title, in the order of the p
 `![What it shows](name "Title")`, is the picture or table of that name; two in a paragraph stand side by side. `> ` is a
 caption, `> [!NOTE]` a note, `$$` a formula, `[label](?key=value)` alone a button that sets controls, `[label](page)`
 alone a link to a page (with `?checkpoint=name` one that opens a new visit), `[?](glossary:word, word)` at the end of a
-paragraph its tooltip. `::: box` to `:::` is a frame, `::: closed A title` one that a click opens, `::: offer` a frame
-with a button that opens a model which has what this one lacks, `::: controls` the place of the controls, if it is not
-the top, and `::: request` that of the button for work on request, if it is not below them. `:green[words]`, also with
-orange and red, have this colour on the page.
+paragraph its tooltip. `::: box` to `:::` is a frame, `::: explained` one around formula and paper, which is closed from
+the second visit on, `::: closed A title` one that a click opens, `::: offer` a frame with a button that opens a model
+which has what this one lacks, `::: controls` the place of the controls, if it is not the top, and `::: request` that of
+the button for work on request, if it is not below them. `:green[words]`, also with orange and red, have this colour on
+the page.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,7 +27,7 @@ from viz.tokens import as_markdown, labels
 
 PLACES = "controls", "request"
 TEXT = Path(__file__).parents[1] / "text"
-FRAMES = "box", "offer", "closed", *PLACES
+FRAMES = "box", "explained", "offer", "closed", *PLACES
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ class Block:
     """A piece of a view's text."""
 
     kind: str
-    """text, caption, note, formula, plain, shows, button, link, rule, controls, request; box, offer and closed hold
-    others"""
+    """text, caption, note, formula, plain, shows, button, link, rule, controls, request; box, explained, offer and
+    closed hold others"""
     text: str = ""
     items: tuple[Any, ...] = ()
     """of shows: (name, alt, title) each; of button: (label, values); of frames: blocks"""
@@ -45,7 +46,7 @@ class Block:
     @property
     def holds_blocks(self) -> bool:
         """Whether it is a frame around others."""
-        return self.kind in ("box", "offer", "closed")
+        return self.kind in ("box", "explained", "offer", "closed")
 
 
 def blocks_of(page: str, title: str, facts: Mapping[str, Any]) -> list[Block]:
@@ -71,6 +72,17 @@ def pictures(blocks: list[Block]) -> Iterator[tuple[str, str, str]]:
             yield from block.items
         elif block.holds_blocks:
             yield from pictures(list(block.items))
+
+
+def cited_sections(blocks: Iterable[Block]) -> list[str]:
+    """Sections of the paper of 2017 that the text names where it links to it, such as "3.2.1", in its order."""
+    sections: list[str] = []
+    for block in blocks:
+        if block.holds_blocks:
+            sections += cited_sections(block.items)
+        elif named := _SECTIONS.search(block.text):
+            sections += re.findall(r"\d+(?:\.\d+)*", named[1])
+    return list(dict.fromkeys(sections))
 
 
 def fill(text: str, facts: Mapping[str, Any]) -> str:
@@ -133,6 +145,7 @@ def _engine() -> Environment:
 
 
 _IMAGE = re.compile(r'!\[([^\]]*)\]\((\S+?)(?: "([^"]*)")?\)')
+_SECTIONS = re.compile(r"arxiv\.org/abs/1706\.03762\),? sections? ((?:\d[\d.]*|, | and )+)")
 _LINK = re.compile(r"\[((?:\\.|[^\]\\])+)\]\(([^)\s:]+)\)")
 _TERMS = re.compile(r"\s*\[\?\]\(glossary:([^)]+)\)$")
 

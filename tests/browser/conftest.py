@@ -18,6 +18,8 @@ import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from pages import PAGES
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page, WebSocket
 
@@ -145,6 +147,11 @@ def cold_server(saved_checkpoints: Path, tmp_path: Path) -> Iterator[str]:
     """The address of a server that nobody has visited."""
     with serve(saved_checkpoints, tmp_path / "log.txt") as address:
         yield address
+
+
+def heading_of(title: str) -> str:
+    """The heading of the page that has this title in the menu."""
+    return next(page.heading for pages in PAGES.values() for page in pages if page.title == title)
 
 
 class Visitor:

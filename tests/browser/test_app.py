@@ -9,7 +9,7 @@ import numpy as np
 
 from model.checkpoints.translator import Translator
 from pages import PAGES, Page
-from tests.browser.conftest import Visitor, wait_for_query
+from tests.browser.conftest import Visitor, heading_of, wait_for_query
 
 ALL_PAGES = [
     page for pages in PAGES.values() for page in pages if not any("language model" in need for need in page.needs)
@@ -50,7 +50,7 @@ def test_links_that_two_people_open_on_a_fresh_server_at_once_show_what_they_sho
         each.page.goto(link, wait_until="commit")
     for each, (_, title) in zip(both, SAME[:2], strict=True):
         each.settle()
-        assert each.page.get_by_role("heading", name=title, exact=True).is_visible()
+        assert each.page.get_by_role("heading", name=heading_of(title)).is_visible()
         assert each.page.get_by_role("textbox", name="Source sentence").input_value() == CHOICES["source"]
         assert each.page.title() == f"{title} · Attention Explorer"
         assert "Page not found" not in each.page.locator("body").inner_text()

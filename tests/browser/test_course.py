@@ -3,7 +3,7 @@
 import csv
 import re
 
-from tests.browser.conftest import Visitor, query
+from tests.browser.conftest import Visitor, heading_of, query
 
 
 def test_a_teacher_makes_a_course_and_a_student_answers_it(server: str, visitor: Visitor) -> None:
@@ -53,6 +53,6 @@ def test_a_teacher_makes_a_course_and_a_student_answers_it(server: str, visitor:
 
 def test_an_embedded_view_stands_alone(server: str, visitor: Visitor) -> None:
     visitor.visit(f"{server}/temperature?source=a+dog&embed=true")
-    assert visitor.page.get_by_role("heading", name="Temperature").is_visible()
+    assert visitor.page.get_by_role("heading", name=heading_of("Softmax and temperature")).is_visible()
     assert not visitor.page.get_by_test_id("stTopNavSection").count()
     visitor.page.get_by_test_id("stExpandSidebarButton").wait_for()

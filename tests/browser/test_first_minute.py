@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import Visitor, heading_of
 from tests.browser.test_app import type_sentence
 
 
@@ -15,9 +15,9 @@ def test_the_home_page_opens_on_a_picture_and_ticks_off_what_a_person_has_done(s
     assert tour.get_by_text("✓").count() == 0
     height = tour.bounding_box()["height"]
     type_sentence(visitor, "A dog.")
-    tour.get_by_text("take an example ✓").wait_for()
+    tour.get_by_text("Type a sentence ✓").wait_for()
     tour.get_by_text("2. Open a head").click()
-    visitor.page.get_by_role("heading", name="Heads and layers", exact=True).wait_for()
+    visitor.page.get_by_role("heading", name=heading_of("Heads and layers")).wait_for()
     visitor.settle()
     visitor.page.get_by_test_id("stSidebar").get_by_role("radio", name="Cross").check(force=True)
     tour.get_by_text("Open a head ✓").wait_for()

@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-from tests.browser.conftest import Visitor, wait_for_query
+from tests.browser.conftest import Visitor, heading_of, wait_for_query
 
 CHOSEN = {"source": "A dog & a cat.", "layer": "1", "head": "2", "tau": "2"}
 OFF = '[["HeadGate",{"gate":0.0,"kind":"encoder_self","layer":1,"head":2}]]'
@@ -14,7 +14,7 @@ def follow(visitor: Visitor, link: str, title: str) -> None:
 
 
 def arrive(visitor: Visitor, title: str) -> None:
-    visitor.page.get_by_role("heading", name=title, exact=True).wait_for()
+    visitor.page.get_by_role("heading", name=heading_of(title)).wait_for()
     visitor.settle()
 
 
@@ -103,7 +103,7 @@ def test_a_reset_takes_back_what_was_chosen_on_every_page(server: str, visitor: 
 def test_shift_and_an_arrow_choose_layer_and_head_but_not_while_somebody_types(server: str, visitor: Visitor) -> None:
     visitor.visit(f"{server}/masks")
     visitor.page.get_by_role("textbox", name="Source sentence").press("Shift+ArrowDown")
-    visitor.page.get_by_role("heading", name="Masks", exact=True).click()
+    visitor.page.get_by_role("heading", name=heading_of("Masks")).click()
     visitor.page.keyboard.press("Shift+ArrowUp")
     for key in ("Shift+ArrowDown", "Shift+ArrowRight", "Shift+ArrowRight"):
         visitor.page.keyboard.press(key)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from model.checkpoints.translator import Translator
-from tests.browser.conftest import Visitor, query
+from tests.browser.conftest import Visitor, heading_of, query
 
 MAP = ".st-key-heads_and_layers-map .js-plotly-plot"
 SENTENCE = {"source": "a dog and a cat", "target": "Typed", "typed": "Ein Hund mit einer Katze."}
@@ -61,7 +61,7 @@ def test_a_head_is_opened_by_row_by_keys_of_the_mosaic_and_by_shift_and_an_arrow
           window.drawings = (window.drawings ?? 0) + drawn.length;
         }).observe(plot.closest(".stVerticalBlock"), { subtree: true, attributes: true })"""
     )
-    visitor.page.get_by_role("heading", name="Heads and layers", exact=True).click()
+    visitor.page.get_by_role("heading", name=heading_of("Heads and layers")).click()
     for key, head in (("ArrowLeft", 1), ("ArrowRight", 2)):
         visitor.page.keyboard.press(f"Shift+{key}")
         wait_for_query(visitor, "head", str(head))

@@ -8,7 +8,7 @@ import pytest
 
 from model.checkpoints.translator import Translator
 from model.trace import Attention
-from tests.browser.conftest import Visitor, query
+from tests.browser.conftest import Visitor, heading_of, query
 from viz.latex import number
 from viz.steps.strips import number_texts
 
@@ -67,7 +67,7 @@ def test_the_seven_steps_by_button_and_by_key_which_stays_with_whoever_types(ser
     wait_for_step(visitor, 1)
     visitor.page.get_by_role("textbox", name="Source sentence").press("ArrowRight")
     visitor.page.get_by_role("spinbutton", name="Dimension of the head").press("ArrowRight", no_wait_after=True)
-    visitor.page.get_by_role("heading", name="Queries, keys and values").click()
+    visitor.page.get_by_role("heading", name=heading_of("Queries, keys and values")).click()
     visitor.page.keyboard.press("ArrowRight")
     wait_for_step(visitor, 2)
     for step in (3, 4):
@@ -80,7 +80,7 @@ def test_the_seven_steps_by_button_and_by_key_which_stays_with_whoever_types(ser
         visitor.page.get_by_role("button", name="Download the picture").click()
     assert re.fullmatch(r"en-de-\w{8}-cross-layer-1-head-1-step-7-.*\.png", download.value.suggested_filename)
     assert download.value.path().read_bytes().startswith(b"\x89PNG")
-    visitor.page.get_by_role("heading", name="Queries, keys and values").click()
+    visitor.page.get_by_role("heading", name=heading_of("Queries, keys and values")).click()
     visitor.page.keyboard.press("ArrowRight")
     visitor.page.get_by_role("button", name="Back", exact=True).click()
     wait_for_step(visitor, 6)

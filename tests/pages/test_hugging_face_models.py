@@ -16,7 +16,7 @@ from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
 from model.interventions import AttentionTemperature
 from model.needs import Need
 from model.trace import Turn
-from pages import PAGES
+from pages import PAGES, page_of
 from pages.compute.trace_file import TRACE_VARIABLE, link_to, open_trace_file
 from pages.frame import command_line
 from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family, save_marian
@@ -178,7 +178,7 @@ def test_the_app_begins_with_a_page_that_the_model_has(models, open_app, monkeyp
     monkeypatch.setenv(MODELS_VARIABLE, models[HEADLESS])
     app = open_app()
     assert not app.exception
-    assert [title.value for title in app.title] == ["Queries, keys and values"]
+    assert [title.value for title in app.title] == [page_of("attention_step_by_step.py").heading]
     assert holds(app) == 3
     assert app.button(key="source-send").label == "Read", "it has no head that could fill in a mask"
     linked = open_app(checkpoint=models[HEADLESS])
@@ -312,7 +312,7 @@ def test_the_file_of_a_chat_is_asked_for_as_a_chat(models, open_app, tmp_path, m
     monkeypatch.setenv(TRACE_VARIABLE, str(tmp_path / "chat.npz"))
     app = open_app()
     assert not app.exception
-    assert [title.value for title in app.title] == ["Continue a text"]
+    assert [title.value for title in app.title] == [page_of("continue_text.py").heading]
     assert "arrays are equal, bit for bit" in said(app)
     assert app.toggle(key="chat").value
     open_trace_file.cache_clear()

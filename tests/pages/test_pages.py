@@ -66,9 +66,9 @@ def holds(app) -> int:
 @pytest.mark.parametrize("page", ALL_PAGES)
 def test_a_page_shows_its_title_and_three_checks_that_hold(page: str, open_app: Callable) -> None:
     app = open_app(page)
-    title = next(p.title for pages in PAGES.values() for p in pages if p.path == page)
+    question = next(p.heading for pages in PAGES.values() for p in pages if p.path == page)
     assert not app.exception
-    assert [element.value for element in app.title] == [title]
+    assert [element.value for element in app.title] == [question]
     assert holds(app) == 3
 
 

@@ -24,7 +24,7 @@ from model.interventions import AttentionTemperature, HeadGate
 from model.needs import Need
 from model.run import Place, Request, Run, decode
 from model.trace import Trace
-from pages import PAGES, page_of
+from pages import PAGES, Page, page_of
 from pages.compute.cache import key_of
 from pages.frame import render
 from pages.views import Control, Result, View, controls, words
@@ -39,7 +39,8 @@ from viz.canvas.matrices import Axis, Matrix
 from viz.forms import Canvas, Document, Form, Map, Maps, Texts
 
 ROOT = Path(__file__).parents[2]
-VIEWS = [view for pages in PAGES.values() for page in pages for view in page.views]
+PAGE_LIST = [page for pages in PAGES.values() for page in pages]
+VIEWS = [view for page in PAGE_LIST for view in (*page.views, *filter(None, [page.answer]))]
 FAMILIES = "translator", "unscaled", "lm", "mlm", "GPT-2", "Gemma 2", "ModernBERT"
 AT_ENDS = "translator", "lm"
 """two that differ in all: in these, and where neither has the view, each control is at both of its ends"""
@@ -365,7 +366,46 @@ def test_a_fact_in_plain_text_stands_as_it_was_typed(text: str) -> None:
 
 def test_every_section_of_a_text_is_a_view_and_every_view_has_one() -> None:
     for page in (page for pages in PAGES.values() for page in pages if page.views_module):
-        assert list(words._sections(page.name)) == [view.title for view in page.views]
+        views = [*page.views, *filter(None, [page.answer])]
+        assert list(words._sections(page.name)) == [view.title for view in views]
+
+
+@pytest.mark.parametrize("family", AT_ENDS)
+@pytest.mark.parametrize("page", PAGE_LIST, ids=lambda page: page.name)
+def test_a_page_answers_its_question_in_one_line_with_a_number(
+    page: Page, family: str, runs: Callable[[str], list[Run]]
+) -> None:
+    """One without an answer of its own begins with it: the first line of its first view."""
+    run = runs(family)[0]
+    if not set(page.needs) <= set(run.opened.features):
+        return
+    first, *more = (page.answer or page.views[0])(run).blocks
+    assert page.heading.endswith("?")
+    assert first.kind == "text"
+    assert re.search(r"\d", first.text)
+    assert page.answer is None or not more
+
+
+def test_the_answer_is_of_this_run(runs: Callable[[str], list[Run]]) -> None:
+    """Of another head, other weights; under a mask, fewer keys."""
+    one, other = (replace(runs("lm")[0], place=Place("decoder_self", 0, head)) for head in (0, 1))
+    line = {page.name: page.answer for page in PAGE_LIST}["attention_step_by_step"]
+    assert line(one).blocks[0].text != line(other).blocks[0].text
+    facts = {page.name: page.answer for page in PAGE_LIST}["masks"](one).facts
+    assert facts["sees"] == np.tril(np.ones((facts["keys"],) * 2)).sum(axis=-1).mean()
+
+
+@pytest.mark.parametrize(
+    ("text", "sections"),
+    [
+        ("> [“A”](https://arxiv.org/abs/1706.03762), section 3.2.3", ["3.2.3"]),
+        ("::: explained\n> [“A”](https://arxiv.org/abs/1706.03762), sections 3, 3.4 and 6.1\n:::", ["3", "3.4", "6.1"]),
+        ("> [“A”](https://arxiv.org/abs/1706.03762), section 6.1 (beam 4, α = 0.6)", ["6.1"]),
+        ("> [“B”](https://arxiv.org/abs/2104.09864), section 3.2.3", []),
+    ],
+)
+def test_what_is_cited_are_the_sections_of_the_paper_that_the_text_names(text: str, sections: list[str]) -> None:
+    assert words.cited_sections(list(words._blocks(iter(text.splitlines())))) == sections
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,63 @@
+"""What to cite for a view: this app with the checkpoint that was run, and the paper with the sections that it names."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from model.checkpoints.store import shown_name
+from model.trace import Trace
+
+PAPER = """@inproceedings{{vaswani2017attention,
+  title     = {{Attention Is All You Need}},
+  author    = {{Vaswani, Ashish and Shazeer, Noam and Parmar, Niki and Uszkoreit, Jakob and Jones, Llion and
+               Gomez, Aidan N. and Kaiser, {{\\L}}ukasz and Polosukhin, Illia}},
+  booktitle = {{Advances in Neural Information Processing Systems}},
+  volume    = {{30}},
+  year      = {{2017}},
+  url       = {{https://arxiv.org/abs/1706.03762}},{note}
+}}"""
+APP = """@software{{attention_explorer,
+  title  = {{Attention Explorer}},
+  author = {{{{Attention Explorer contributors}}}},
+  year   = {{2026}},
+  note   = {{View ``{view}'', checkpoint {checkpoint}, SHA-256 {sha}}},
+}}"""
+ESCAPED = {character: f"\\{character}" for character in "&%$#_{}"} | {
+    "~": r"\textasciitilde{}",
+    "\\": r"\textbackslash{}",
+}
+
+
+def draw_citations(trace: Trace, view: str, sections: Sequence[str]) -> None:
+    """Both entries as BibTeX, with buttons that copy them.
+
+    Args:
+        trace: of the run that is shown.
+        view: page and title of the view.
+        sections: of the paper of 2017; none: only this app is cited.
+    """
+    st.markdown("**This view**, with the weights that it ran")
+    st.code(app_entry(trace, view), language="latex")
+    if sections:
+        st.markdown(f"**The paper**, {_in_words(sections)}")
+        st.code(paper_entry(sections), language="latex")
+
+
+def app_entry(trace: Trace, view: str) -> str:
+    """BibTeX of the app; the note names the view, the checkpoint and the hash of its weights."""
+    sha = trace.checkpoint_hash or "unknown"
+    return APP.format(view=_escaped(view), checkpoint=_escaped(shown_name(trace.checkpoint)), sha=sha)
+
+
+def paper_entry(sections: Sequence[str]) -> str:
+    """BibTeX of the paper; the note names the sections."""
+    return PAPER.format(note=f"\n  note      = {{{_in_words(sections).capitalize()}}},")
+
+
+def _in_words(sections: Sequence[str]) -> str:
+    return f"{'section' if len(sections) == 1 else 'sections'} {', '.join(sections)}"
+
+
+def _escaped(text: str) -> str:
+    """Text as LaTeX shows it."""
+    return "".join(ESCAPED.get(character, character) for character in text)
