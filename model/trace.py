@@ -457,6 +457,9 @@ class SubLayer:
     """by which the sub-layer's result, or its norm, is multiplied before the sum; Granite's residual multiplier"""
     layer_input: Array | None = None
     """(position, d_model): what the norm of a parallel sub-layer reads; None: `before`"""
+    b_2: Array | None = None
+    """(d_model,): the bias of a feed-forward's last matrix, which is part of what it computed; None: there is none, or
+    it could not be read"""
 
     @property
     def norm_first(self) -> bool:
@@ -487,6 +490,8 @@ class Stream:
     """in the order in which they ran; of a long text each is computed again when it is asked for"""
     final: Array
     """(position, d_model): what the stack hands on, after its last norm"""
+    last_norm: Norm | None = None
+    """the norm after the last layer, which made `final`; None: there is none, or it could not be read"""
 
 
 @dataclass(frozen=True)

@@ -307,11 +307,15 @@ class Reader:
             embedded=self._embedded(name),
             sublayers=sublayers,
             final=self._final(name, sublayers),
+            last_norm=self._last_norm(name),
         )
 
     def _final(self, name: StackName, _: Sequence[SubLayer]) -> Array:
         """What the last norm of a stack hands on."""
         return self.activations["final" if name in self.predicts else "memory"]
+
+    def _last_norm(self, name: StackName) -> Norm | None:
+        return read_last_norm(self.model.stacks[name].final_norm)
 
     def _embedded(self, name: StackName) -> Embedded:
         path = EMBEDDINGS[name]
@@ -344,7 +348,12 @@ class Reader:
             norm=read_norm(residual.norm),
             gate=self.activations.get(f"{path}.gate"),
             up=self.activations.get(f"{path}.up"),
+            b_2=self._b_2(stack, layer) if name == "feed_forward" else None,
         )
+
+    def _b_2(self, stack: StackName, layer: int) -> Array | None:
+        bias = self.model.stacks[stack].layers[layer].feed_forward.w_2.bias
+        return None if bias is None else _numpy(bias)
 
 
 def build_trace(
@@ -393,6 +402,11 @@ def read_norm(norm: nn.LayerNorm | nn.RMSNorm) -> Norm:
     kind = "RMSNorm" if isinstance(norm, nn.RMSNorm) else "LayerNorm"
     beta = getattr(norm, "bias", None)
     return Norm(kind, _numpy(norm.weight), None if beta is None else _numpy(beta), norm.eps)
+
+
+def read_last_norm(norm: nn.Module) -> Norm | None:
+    """Of the norm after the last layer of a stack; None: there is none."""
+    return None if isinstance(norm, nn.Identity) else read_norm(norm)
 
 
 def _projections(module: MultiHeadAttention) -> Projections:

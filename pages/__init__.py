@@ -317,7 +317,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Verification",
                 question="Is the picture what the model computed?",
                 icon=":material/verified:",
-                summary="Twenty claims that tie every picture to the running model, measured on your sentence.",
+                summary="Twenty-one claims that tie every picture to the running model, measured on your sentence.",
                 look_for="Circles are the errors of this run. Diamonds, with this project's models, are those of the "
                 "same run in double precision: if the diamond is nine orders of magnitude smaller, the error was "
                 "rounding; a bug would not shrink.",

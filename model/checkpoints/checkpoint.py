@@ -21,7 +21,7 @@ from model.network.config import TransformerConfig
 from model.network.embedding import InputEmbedding
 from model.network.network import Network
 from model.trace import Array, Kind, Norm, Prompt, StackName, Stream, Tokens, Trace
-from model.tracer import Reader, build_trace, read_norm, record
+from model.tracer import Reader, build_trace, read_last_norm, record
 
 TRACE_TOKENS = 512
 """in one run, unless somebody asks for LONG_TRACE_TOKENS, which takes seconds"""
@@ -119,8 +119,7 @@ class Checkpoint:
 
     def norm_after(self, stack: StackName) -> Norm | None:
         """The norm after the last layer of a stack; None: there is none."""
-        norm = self.model.stacks[stack].final_norm
-        return None if isinstance(norm, torch.nn.Identity) else read_norm(norm)
+        return read_last_norm(self.model.stacks[stack].final_norm)
 
     @property
     def logits_head(self) -> LogitsHead:
@@ -134,6 +133,21 @@ class Checkpoint:
         """
         weight = self.model.output.weight.detach().cpu().double()
         return (torch.from_numpy(final.astype(np.float64)) @ weight.T).numpy()
+
+    def logit_direction(self, token: int, final: Array) -> tuple[Array, float]:
+        """A vector (d_model,) and a number: the logit of `token` is `final` times the vector plus the number.
+
+        Before a soft cap. Where a head has layers of its own, the vector is the logit's gradient at `final`.
+
+        Args:
+            token: id.
+            final: (d_model,), after the last norm.
+
+        Raises:
+            ValueError: it is not known how the logits are computed.
+        """
+        direction = self.model.output.weight[token].detach().cpu().double().numpy()
+        return direction.reshape(final.shape), 0.0
 
     @torch.inference_mode()
     def unrecorded_logits(self, trace: Trace) -> Array:

@@ -1,4 +1,4 @@
-"""What is on screen is what the model computed: twenty claims, and the error of a run for each of them.
+"""What is on screen is what the model computed: twenty-one claims, and the error of a run for each of them.
 
 Each error is measured twice, because a mistake keeps its size when the same run is computed in double precision, while
 rounding shrinks by nine digits. Tests named `test_<number>_...` hold each claim for random models, sentences and
@@ -239,6 +239,16 @@ CLAIMS = (
         "The SHA-256 in the exports against that of the weights file, read again now: digits that differ.",
         measures.weights_file,
         double=False,
+    ),
+    Claim(
+        21,
+        "Parts add up",
+        "The sums over what embedding, positions, heads, feed-forwards and biases wrote, each norm with the scale that "
+        "it had in the run: against the residual stream before each sub-layer and each stack's output, against the "
+        "scores of the sidebar's head, and against logits of written tokens.",
+        measures.written,
+        of_head=True,
+        **ROUNDED,
     ),
 )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 import numpy as np
 
 from model.analysis.words import attention_words, hide_keys, merge
+from model.analysis.written import logit_parts, side_parts, stages, total
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import checkpoint_path, sha256
 from model.interventions import Intervention, SublayerOff
@@ -45,6 +46,8 @@ class Case:
         return all(change.position_free for change in self.trace.interventions)
 
 
+MOST_ROWS = 64
+"""of one stream, whose parts are summed for claim 21"""
 SUBLAYER_OFF = "A sub-layer is switched off, so its output is not the sum of its heads."
 
 
@@ -212,6 +215,36 @@ def weights_file(case: Case) -> float | str:
     if not path.is_file():
         return "The weights are not in one file model.safetensors that could be read again."
     return float(sum(a != b for a, b in zip(sha256(path), case.trace.checkpoint_hash, strict=True)))
+
+
+def written(case: Case) -> float | str:
+    """Claim 21: streams, the chosen head's scores and logits against the sums over their parts.
+
+    Of a long text at most MOST_ROWS positions are summed, evenly spaced, and three rows of logits of any.
+    """
+    trace, kind = case.trace, case.trace.kind(case.kind)
+    if Need.STREAM not in case.translator.features:
+        return "The residual stream could not be read in every layer."
+    spaced = {name: _spaced(len(stream.tokens)) for name, stream in trace.streams.items()}
+    errors = []
+    for name, stream in trace.streams.items():
+        for sublayer, parts in stages(trace, name, spaced[name]):
+            whole = stream.final if sublayer is None else sublayer.before
+            errors.append(relative_error(total(parts), whole[spaced[name]]))
+    sides = {"q": spaced[kind.queries], "k": spaced[kind.keys]}
+    q, k = (total(side_parts(trace, case.kind, case.layer, case.head, side, rows)) for side, rows in sides.items())
+    scores = trace.attention(case.kind, case.layer).scores[case.head]
+    errors.append(relative_error(q @ k.T, scores[np.ix_(*sides.values())]))
+    rows = _spaced(len(trace.next_ids), 3)
+    ids = [trace.next_ids[row] for row in rows]
+    logits = [sum(logit_parts(case.translator, trace, *place).values()) for place in zip(rows, ids, strict=True)]
+    errors.append(relative_error(np.array(logits), trace.logits[rows, ids]))
+    return _largest(errors)
+
+
+def _spaced(count: int, most: int = MOST_ROWS) -> list[int]:
+    """At most so many of the positions of a text, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int)).tolist()
 
 
 def is_off(trace: Trace) -> bool:

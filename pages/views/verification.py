@@ -136,7 +136,7 @@ def table(run: Run, outcome: Measured | None = None) -> Result:
     return Result({"table": Table(frame, "%.1e", {"seconds": "%.3f"})})
 
 
-@view("All twenty in plain words", on_request=SLOW)
+@view("All claims in plain words", on_request=SLOW)
 def claims(run: Run, outcome: Measured | None = None) -> Result:
     """All claims, each with what is compared and its result."""
     measured = _measured(run, outcome)

@@ -54,7 +54,7 @@ def _draw(run: Run, runs: list[Run], checks: list[Sequence[Check]]) -> None:
 def _explain(checks: Sequence[Check]) -> None:
     for result in checks:
         st.markdown(f"**{result.title}.** {result.explanation}")
-    links(verification="All twenty claims, and how far this run is from each")
+    links(verification="All twenty-one claims, and how far this run is from each")
 
 
 def _verdict(results: tuple[Check, ...]) -> str:

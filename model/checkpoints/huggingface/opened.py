@@ -93,6 +93,28 @@ class HookedCheckpoint(Checkpoint):
             return None
         return self.model.head.in_double()(torch.from_numpy(final.astype(np.float64)).to(self.device)).cpu().numpy()
 
+    def logit_direction(self, token: int, final: Array) -> tuple[Array, float]:
+        """As of every checkpoint."""
+        head, has = self.model.head, self.logits_head
+        if head.unknown or not head.modules:
+            raise ValueError(f"How the logits of {self.name} follow from its last layer could not be read.")
+        if has.layers:
+            return self._logit_gradient(final, token)
+        w, b = matrix(head.modules[0])
+        rest = (0.0 if b is None else float(b[token])) * head.out_scale
+        rest += 0.0 if head.bias is None else float(head.bias[token])
+        return w[:, token].double().cpu().numpy() * has.scale, rest
+
+    def _logit_gradient(self, final: Array, token: int) -> tuple[Array, float]:
+        """As `logit_direction`, of a head with layers of its own."""
+        head = replace(self.model.head, softcap=None)
+        with torch.inference_mode(False), torch.enable_grad():
+            x = torch.tensor(final[None, None], dtype=self.model.output.weight.dtype, device=self.device)
+            logit = head(x.requires_grad_())[0, 0, token]
+            (gradient,) = torch.autograd.grad(logit, x)
+        direction = gradient[0, 0].double().cpu().numpy()
+        return direction, float(logit.detach()) - float(final.astype(np.float64) @ direction)
+
     def unrecorded_logits(self, trace: Trace) -> Array:
         """As of every checkpoint; of a model without a head, its last vectors."""
         if trace.logits.size:

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from model.checkpoints.huggingface.attention import AttentionPoints
 from model.checkpoints.huggingface.heads import pair_angles
@@ -17,6 +18,7 @@ from model.trace import (
     Attention,
     Embedded,
     Kind,
+    Norm,
     QKNorm,
     Rotary,
     StackName,
@@ -149,6 +151,9 @@ class HookedReader(Reader):
         norm, x = self.model.final_norms[list(self.reads)[-1]], sublayers[-1].after
         return x if norm is None else norm(x).astype(x.dtype)
 
+    def _last_norm(self, name: StackName) -> Norm | None:
+        return self.model.final_norms[name]
+
     def _embedded(self, name: StackName) -> Embedded:
         found, path = self.model.embeddings[name], EMBEDDINGS[name]
         entering, total = self.activations[f"{path}.entering"], self.activations.get(f"{path}.sum")
@@ -210,9 +215,15 @@ class HookedReader(Reader):
                 result_norm=result_norm,
                 multiplier=multiplier,
                 layer_input=begin if placement == "parallel" else None,
+                b_2=self._b_2(block) if name == "feed_forward" else None,
                 **self._inside(f"{path}.{name}"),
             )
             x = after
+
+    @staticmethod
+    def _b_2(block: Block) -> Array | None:
+        bias = getattr(block.arrangement.w_2, "bias", None)
+        return bias.cpu().numpy() if isinstance(bias, Tensor) and bias.dim() == 1 else None
 
     def _inside(self, path: str) -> dict[str, Array | None]:
         """Of a feed-forward: what its activation reads, what W_2 is applied to, and what was multiplied to make it."""

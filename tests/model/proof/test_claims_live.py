@@ -109,6 +109,21 @@ def test_19_layers_and_heads_are_the_codes(run):
     assert_holds(19, case_of(run))
 
 
+@few
+@given(runs())
+def test_21_parts_add_up_to_what_the_run_holds(run):
+    assert_holds(21, case_of(run))
+
+
+def test_21_a_head_that_is_counted_twice_is_noticed(honest):
+    attention = honest.trace.attention("decoder_self", 0)
+    twice = dataclasses.replace(attention, z=attention.z * np.array([2, 1, 1, 1], np.float32)[:, None, None])
+    attentions = {**honest.trace.attentions, ("decoder_self", 0): twice}
+    lie = dataclasses.replace(honest, trace=dataclasses.replace(honest.trace, attentions=attentions))
+    assert of(21).measure(honest) <= of(21).tolerance
+    assert of(21).measure(lie) > 100 * of(21).tolerance
+
+
 def test_20_the_hash_that_exports_name_is_that_of_the_file(checkpoint_folder):
     assert checkpoint_folder.is_dir()
     opened = load_checkpoint(device="cpu")
@@ -239,8 +254,8 @@ def test_every_claim_has_a_test_that_carries_its_number(number):
     assert any(name.startswith(f"test_{number}_") for name in names_of_tests())
 
 
-def test_the_claims_are_the_twenty():
-    assert sorted({claim.number for claim in CLAIMS}) == list(range(1, 21))
+def test_the_claims_are_numbered_from_1_to_21():
+    assert sorted({claim.number for claim in CLAIMS}) == list(range(1, 22))
     assert len({claim.label for claim in CLAIMS}) == len(CLAIMS), "two measurements of one claim have a and b"
 
 

@@ -196,7 +196,7 @@ TABS = {
 }
 """by page, the query parameter of its tabs and their titles; a model lacks what some are about, and Learn has none"""
 NO_NUMBERS = {
-    *("Rules and formulas", "All twenty in plain words", "Data, terms, limits"),
+    *("Rules and formulas", "All claims in plain words", "Data, terms, limits"),
     *("Tested on this run", "Often told wrong"),
     *("Attention through training", "Measured", "Sinks", "Long text", "The five parts"),
     *("Loss and score", "Scores", "Terms", "Interview questions"),

@@ -1,0 +1,208 @@
+"""The residual stream as a sum: what embedding, position, heads, feed-forwards and biases wrote into it."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from model.on_demand import SequenceOnDemand
+from model.trace import CHAIN_TOLERANCE, Array, Attention, Embedded, Norm, SubLayer, Trace, relative_error
+
+Parts = dict[str, Array]
+"""what each part wrote, (..., position, d_model), in double precision; names as `head_part` and the words below"""
+Stage = tuple[SubLayer | None, Parts]
+EMBEDDING, POSITION = "embedding", "position"
+_HEAD = re.compile(r"(encoder_self|decoder_self|cross) (\d+)\.(\d+)")
+
+
+def written_parts(trace: Trace, stack: str) -> Sequence[Stage]:
+    """The residual stream before each sub-layer as a sum over the parts that wrote it.
+
+    A stage is computed when it is asked for, from the one before it, and only the last one is kept.
+
+    Args:
+        trace: a run; of a saved one, one that was saved with the norm after its last layer.
+        stack: "encoder" or "decoder".
+
+    Returns:
+        (sub-layer, {part: (position, d_model)}) in the order of the run, each sum equal to `sublayer.before`; last
+        (None, parts), which sum to `trace.streams[stack].final`. Where an intervention changed the stream itself, what
+        it added is a part "... changed".
+
+    Raises:
+        ValueError: the residual stream could not be read in every layer.
+    """
+    count = len(trace.streams[stack].sublayers) + 1
+    _check_readable(trace, stack)
+    return SequenceOnDemand(range(count), _Replay(lambda: stages(trace, stack)))
+
+
+def last_parts(trace: Trace, stack: str, rows: Sequence[int] | None = None, keys: bool = False) -> Parts:
+    """What sums to the output of a stack, {part: (row, d_model)}; arguments as of `stages`."""
+    *_, (_, parts) = stages(trace, stack, rows, keys)
+    return parts
+
+
+def head_part(kind: str, layer: int, head: int) -> str:
+    """The name of what a head wrote."""
+    return f"{kind} {layer}.{head}"
+
+
+def head_of_part(name: str) -> tuple[str, int, int] | None:
+    """Kind, layer and number of the head that wrote a part; None: no single head did."""
+    match = _HEAD.fullmatch(name)
+    return (match[1], int(match[2]), int(match[3])) if match else None
+
+
+@dataclass
+class _Replay:
+    """The items of an iterator by number; it starts again for one that is past."""
+
+    begin: Callable[[], Iterator[Stage]]
+    _left: Iterator[Stage] = field(default_factory=lambda: iter(()))
+    _number: int = -1
+    _stage: Stage | None = None
+
+    def __call__(self, number: int) -> Stage:
+        if self._stage is None or number < self._number:
+            self._left, self._number = self.begin(), -1
+        while self._number < number:
+            self._stage = next(self._left)
+            self._number += 1
+        return self._stage
+
+
+def stages(trace: Trace, stack: str, rows: Sequence[int] | None = None, keys: bool = False) -> Iterator[Stage]:
+    """As `written_parts`, one after another.
+
+    Args:
+        trace: a run.
+        stack: "encoder" or "decoder".
+        rows: positions of the stream; None: all.
+        keys: whether each head's part is split by the keys that it read, (key, row, d_model). Parts of interventions
+            are then left out.
+
+    Raises:
+        ValueError: the residual stream could not be read in every layer.
+    """
+    _check_readable(trace, stack)
+    stream, take = trace.streams[stack], slice(None) if rows is None else list(rows)
+    check = bool(trace.interventions) and not keys
+    parts, x = _embedded_parts(stream.embedded, stack, take), stream.embedded.stream
+    for sublayer in stream.sublayers:
+        place = f"{stack} {sublayer.layer} {sublayer.name}"
+        parts = completed(parts, sublayer.before[take], f"{place} input changed") if check else parts
+        yield sublayer, parts
+        parts = parts | _sublayer_parts(trace, sublayer, take, keys, check)
+        parts = completed(parts, sublayer.added[take], f"{place} sum changed") if check else parts
+        if sublayer.placement == "post" and sublayer.norm is not None:
+            parts = through(sublayer.norm, sublayer.added[take], parts, f"{place} beta")
+        x = sublayer.after
+    parts = completed(parts, x[take], f"{stack} output changed") if check else parts
+    if stream.last_norm is not None:
+        parts = through(stream.last_norm, x[take], parts, f"{stack} last beta")
+    yield None, parts
+
+
+def through(norm: Norm, x: Array, parts: Mapping[str, Array], beta: str) -> Parts:
+    """What a norm of `x`, (row, width), makes of the parts of x: its mean is each part's own, its scale frozen.
+
+    The norm's beta, where it has one, is a part of its own with the name `beta`.
+    """
+    linear = freeze(norm, x)
+    normed = {name: linear(part) for name, part in parts.items()}
+    return normed if norm.beta is None else normed | {beta: np.broadcast_to(norm.beta.astype(np.float64), x.shape)}
+
+
+def freeze(norm: Norm, x: Array) -> Callable[[Array], Array]:
+    """The linear function that a norm is with the scale that it has at `x`, (row, width), without its beta."""
+    x = x.astype(np.float64)
+    centres = norm.kind == "LayerNorm"
+    centred = x - x.mean(axis=-1, keepdims=True) if centres else x
+    scale = norm.gamma / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + norm.eps)
+    return lambda part: (part - part.mean(axis=-1, keepdims=True) if centres else part) * scale
+
+
+def completed(parts: Parts, whole: Array, name: str) -> Parts:
+    """The parts, and what they lack of the `whole` where that is more than rounding."""
+    rest = whole - total(parts)
+    return parts | {name: rest} if relative_error(total(parts), whole) > CHAIN_TOLERANCE else parts
+
+
+def total(parts: Mapping[str, Array]) -> Array:
+    """The sum over all parts."""
+    return np.sum(list(parts.values()), axis=0)
+
+
+def _check_readable(trace: Trace, stack: str) -> None:
+    stream = trace.streams[stack]
+    layers = [layer for kind in trace.kinds if kind.queries == stack for layer in kind.layers]
+    if layers and not len(stream.sublayers):
+        raise ValueError(f"The residual stream of the {stack} could not be read in every layer of {trace.checkpoint}.")
+    after = stream.sublayers[-1].after if len(stream.sublayers) else stream.embedded.stream
+    normed = after if stream.last_norm is None else stream.last_norm(after)
+    if relative_error(normed, stream.final) > CHAIN_TOLERANCE:
+        raise ValueError(
+            f"What follows the last layer of the {stack} of {trace.checkpoint} could not be read. If this is a run "
+            "from a file, it may have been saved without it: run its text again."
+        )
+
+
+def _embedded_parts(embedded: Embedded, stack: str, take: slice | list[int]) -> Parts:
+    """What the first layer reads; one part, where more than a norm lies between the sum and the layer."""
+    if embedded.normed is not None and embedded.norm is None:
+        return {f"{EMBEDDING} and {POSITION}": embedded.normed[take].astype(np.float64)}
+    shape = embedded.embedding.shape
+    parts = {EMBEDDING: embedded.embedding[take].astype(np.float64)}
+    if embedded.positional.any():
+        parts[POSITION] = np.broadcast_to(embedded.positional.astype(np.float64), shape)[take]
+    if embedded.norm is None:
+        return parts
+    return through(embedded.norm, embedded.sum[take], parts, f"{stack} input beta")
+
+
+def _sublayer_parts(trace: Trace, sublayer: SubLayer, take: slice | list[int], keys: bool, check: bool) -> Parts:
+    """What a sub-layer adds to the stream, by part."""
+    place = f"{sublayer.stack} {sublayer.layer} {sublayer.name}"
+    result = (sublayer.out if sublayer.result is None else sublayer.result)[take]
+    if sublayer.name == "feed_forward":
+        parts = {place: result.astype(np.float64)}
+        if sublayer.b_2 is not None and sublayer.b_2.any():
+            bias = np.broadcast_to(sublayer.b_2.astype(np.float64), result.shape)
+            parts = {place: result - bias, f"{place} b_2": bias}
+    else:
+        kind = "cross" if sublayer.name == "cross_attn" else f"{sublayer.stack}_self"
+        attention = trace.attentions.get((kind, sublayer.layer))
+        if attention is None or attention.projections is None:
+            parts = {place: result.astype(np.float64)}
+        else:
+            parts = _head_parts(attention, take, keys)
+    parts = completed(parts, result, f"{place} changed") if check else parts
+    if sublayer.result_norm is not None:
+        parts = through(sublayer.result_norm, result, parts, f"{place} result beta")
+    return {name: part * sublayer.multiplier for name, part in parts.items()} if sublayer.multiplier != 1 else parts
+
+
+def _head_parts(attention: Attention, take: slice | list[int], keys: bool) -> Parts:
+    learned, parts = attention.projections, {}
+    for head, w_o in enumerate(learned.w_o.astype(np.float64)):
+        name = head_part(attention.kind, attention.layer, head)
+        z = attention.z[head, take].astype(np.float64)
+        parts[name] = _by_key(attention, head, take, z, w_o) if keys else z @ w_o
+    if learned.b_o.any():
+        bias = np.broadcast_to(learned.b_o.astype(np.float64), attention.out[take].shape)
+        parts[f"{attention.kind} {attention.layer} b_O"] = bias
+    return parts
+
+
+def _by_key(attention: Attention, head: int, take: slice | list[int], z: Array, w_o: Array) -> Array:
+    """(key, row, d_model): weight times v W_O; NaN where an intervention made z another than a multiple of the sum."""
+    weights, v = attention.pattern[head, take].astype(np.float64), attention.v[head].astype(np.float64)
+    summed = weights @ v
+    factor = (z * summed).sum() / max(float((summed**2).sum()), np.finfo(float).tiny)
+    if relative_error(factor * summed, z) > CHAIN_TOLERANCE:
+        factor = np.nan
+    elif abs(factor - 1) < CHAIN_TOLERANCE:
+        factor = 1.0
+    return factor * weights.T[:, :, None] * (v @ w_o)[:, None]

@@ -1,0 +1,342 @@
+"""What parts wrote adds up to the run's own streams, scores and logits: of every family, and after every change."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+from model.analysis.double_precision import in_double_precision
+from model.analysis.written import (
+    head_of_part,
+    logit_parts,
+    logit_parts_by_key,
+    score_parts,
+    side_parts,
+    written_parts,
+)
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.language_model import LanguageModel
+from model.checkpoints.masked_model import MaskedModel
+from model.interventions import (
+    AttentionTemperature,
+    HeadGate,
+    PatternEdit,
+    PositionsOff,
+    PositionsShuffled,
+    ResidualOff,
+    SharedKeysValues,
+    SublayerOff,
+    ValueZeroing,
+)
+from model.network.config import EOS
+from model.trace import Trace, relative_error
+from tests.model.strategies import translator_for
+from tests.model.tiny import random_model
+
+SOURCE, TARGET = "a dog and a cat", "Ein Hund und eine Katze."
+LIVE, DOUBLE = 5e-5, 1e-9
+OWN = {
+    "post": {},
+    "post, RMSNorm, learned positions": {"norm_function": "rms_norm", "positions": "learned"},
+    "pre": {"norm": "pre"},
+    "pre, RMSNorm, RoPE, shared keys": {
+        "norm": "pre",
+        "norm_function": "rms_norm",
+        "positions": "rope",
+        "n_kv_heads": 2,
+        "activation": "swiglu",
+    },
+    "ALiBi, norm of queries and keys": {"positions": "alibi", "qk_norm": True},
+    "RoPE after a norm, no biases": {"positions": "rope", "qk_norm": True, "biases": False, "norm": "pre"},
+    "no positions, a window": {"positions": "none", "window": 3},
+    "unscaled, narrow heads": {"scale_scores": False, "d_key": 6},
+}
+
+
+def summed(parts: dict) -> np.ndarray:
+    return np.sum(list(parts.values()), axis=0)
+
+
+def stream_errors(trace: Trace) -> Iterator[float]:
+    for name, stream in trace.streams.items():
+        stages = written_parts(trace, name)
+        assert [sublayer for sublayer, _ in stages][-1] is None
+        assert len(stages) == len(stream.sublayers) + 1
+        for sublayer, parts in stages:
+            whole = stream.final if sublayer is None else sublayer.before
+            assert {part.shape for part in parts.values()} == {whole.shape}
+            yield relative_error(summed(parts), whole)
+
+
+def score_errors(trace: Trace) -> Iterator[float]:
+    for (kind, layer), attention in trace.attentions.items():
+        for head in (0, attention.n_heads - 1):
+            q, k = (side_parts(trace, kind, layer, head, side) for side in "qk")
+            yield relative_error(summed(q) @ summed(k).T, attention.scores[head])
+        query, key = np.array(attention.scores.shape[1:]) - 1
+        queries, keys, pairs = score_parts(trace, kind, layer, 1, query, key)
+        assert pairs.shape == (len(queries), len(keys))
+        assert "input" not in queries + keys
+        yield abs(pairs.sum() - attention.scores[1, query, key]) / max(1, np.abs(attention.scores).max())
+
+
+def logit_errors(opened: Checkpoint, trace: Trace) -> Iterator[float]:
+    largest = max(1, np.abs(trace.logits).max())
+    for row in (0, len(trace.logits) - 1):
+        token, other = map(int, trace.logits[row].argsort()[[-1, -2]])
+        logit, against = trace.logits[row, [token, other]].astype(float)
+        yield abs(sum(logit_parts(opened, trace, row, token).values()) - logit) / largest
+        parts = logit_parts(opened, trace, row, token, other)
+        yield abs(sum(parts.values()) - (logit - against)) / largest
+        for name, by_key in logit_parts_by_key(opened, trace, row, token, other).items():
+            yield abs(by_key.sum() - parts[name]) / largest
+
+
+def worst(opened: Checkpoint, trace: Trace) -> float:
+    return max([*stream_errors(trace), *score_errors(trace), *logit_errors(opened, trace)])
+
+
+@lru_cache
+def own(name: str, family: str, config) -> Checkpoint:
+    config = replace(config, **OWN[name])
+    if family == "translator":
+        return translator_for(config)
+    layers = {"n_encoder_layers": 0} if family == "language model" else {"n_decoder_layers": 0}
+    kind = LanguageModel if family == "language model" else MaskedModel
+    network = random_model(replace(config, **layers))
+    return kind("random", "0" * 64, network, translator_for(config).tokenizer)
+
+
+def traced(opened: Checkpoint) -> Trace:
+    return opened.trace(SOURCE, TARGET) if len(opened.model.stacks) == 2 else opened.trace(SOURCE)
+
+
+@pytest.mark.parametrize(("name", "family"), [*product(OWN, ["translator", "language model", "masked"])])
+def test_parts_sum_to_what_the_run_holds(name: str, family: str, tiny_config) -> None:
+    opened = own(name, family, tiny_config)
+    trace = traced(opened)
+    assert worst(opened, trace) < LIVE
+    double = in_double_precision(opened)
+    assert worst(double, double.rerun(trace, ())) < DOUBLE
+
+
+def open_tiny(name: str) -> Checkpoint:
+    from tests.model.checkpoints.huggingface.test_families import opened
+
+    return opened(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("GPT-2", "Gemma 2", "OLMo 2", "Granite", "gpt-oss", "BERT", "ALBERT", "T5", "Marian"),
+        *("StableLM, norm of each head", "Cohere, parallel", "Starcoder2", "Pegasus"),
+    ],
+)
+def test_parts_sum_to_what_the_run_of_a_hugging_face_model_holds(name: str) -> None:
+    pytest.importorskip("transformers")
+    from tests.model.checkpoints.huggingface import families
+
+    opened = open_tiny(name)
+    trace = opened.trace(families.SOURCE, families.TARGET if len(opened.model.stacks) == 2 else None)
+    assert worst(opened, trace) < LIVE
+
+
+CHANGES = (
+    HeadGate(0.0, kind="decoder_self", layer=0, head=1),
+    HeadGate(0.5, mode="zero", kind="cross"),
+    HeadGate(0.0, mode="mean", kind="encoder_self", layer=1),
+    SublayerOff(stack="decoder", layer=0, name="feed_forward"),
+    SublayerOff(stack="encoder", layer=1, name="self_attn"),
+    ResidualOff(stack="decoder"),
+    PositionsOff(),
+    PositionsShuffled(order=(2, 0, 1)),
+    AttentionTemperature(0.3),
+    PatternEdit(1, (0.9, 0.1), kind="cross", layer=1),
+    ValueZeroing((0,), kind="decoder_self"),
+    SharedKeysValues(2),
+)
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: type(change).__name__)
+@pytest.mark.parametrize("name", ["post", "pre, RMSNorm, RoPE, shared keys"])
+def test_parts_of_a_changed_run_sum_to_its_own_numbers(name: str, change, tiny_config) -> None:
+    opened = own(name, "translator", tiny_config)
+    if isinstance(change, PositionsOff | PositionsShuffled) and "RoPE" in name:
+        pytest.skip("nothing is added for positions")
+    trace = opened.trace(SOURCE, TARGET, interventions=(change,))
+    assert max([*stream_errors(trace), *score_errors(trace)]) < LIVE
+    row = len(trace.logits) - 1
+    parts = logit_parts(opened, trace, row, EOS)
+    assert sum(parts.values()) == pytest.approx(trace.logits[row, EOS], rel=LIVE, abs=LIVE)
+
+
+def by_hand(opened: Checkpoint, trace: Trace) -> np.ndarray:
+    """(position, d_model): what head 1 of the first decoder layer is in the decoder's output, with nested loops.
+
+    Post-norm: the part is normalised after each of the six sub-layers, with the mean of its own numbers and the
+    standard deviation of the run's.
+    """
+    model = opened.model
+    block = model.decoder.layers[0].self_attn
+    d_k = block.w_o.weight.shape[0] // block.n_heads
+    attention = trace.attention("decoder_self", 0)
+    n, d_model = attention.out.shape
+    w_o = block.w_o.weight.double().numpy()
+    part = np.zeros((n, d_model))
+    for i in range(n):
+        for j in range(n):
+            for c in range(d_k):
+                part[i] += attention.pattern[1, i, j] * float(attention.v[1, j, c]) * w_o[:, d_k + c]
+    for layer in model.decoder.layers:
+        for name in ("self_attn", "cross_attn", "feed_forward"):
+            number = list(model.decoder.layers).index(layer)
+            sublayer = next(
+                each for each in trace.streams["decoder"].sublayers if (each.layer, each.name) == (number, name)
+            )
+            gamma = getattr(layer, f"{name}_residual").norm.weight.double().numpy()
+            for i in range(n):
+                whole = sublayer.added[i].astype(float)
+                deviation = np.sqrt(sum((x - whole.mean()) ** 2 for x in whole) / d_model + 1e-5)
+                part[i] = (part[i] - part[i].mean()) * gamma / deviation
+    return part
+
+
+def test_a_heads_part_of_the_output_is_the_one_by_hand(tiny_config) -> None:
+    opened = own("post", "translator", tiny_config)
+    trace = traced(opened)
+    _, parts = written_parts(trace, "decoder")[-1]
+    assert parts["decoder_self 0.1"] == pytest.approx(by_hand(opened, trace), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("side", ["query", "key"])
+def test_without_a_part_and_with_the_norms_frozen_a_score_changes_by_its_term(
+    name: str, side: str, tiny_config
+) -> None:
+    """The part is taken out of the recorded stream, and PyTorch computes q or k again, norms held as they were."""
+    opened = in_double_precision(own(name, "language model", tiny_config))
+    trace, layer, head, query, key = traced(opened), 1, 2, 4, 3
+    attention = trace.attention("decoder_self", layer)
+    row = query if side == "query" else key
+    sublayer = next(each for each in trace.streams["decoder"].sublayers if each.layer == layer)
+    stage = next(parts for each, parts in written_parts(trace, "decoder") if each is not None and each.layer == layer)
+    names = score_parts(trace, "decoder_self", layer, head, query, key)
+    place = 0 if side == "query" else 1
+    module, letter = opened.model.decoder.layers[layer].self_attn, "qk"[place]
+    for part in ("embedding", "decoder_self 0.0", "decoder 0 feed_forward"):
+        before = sublayer.before.astype(float)
+        removed = before.copy()
+        removed[row] -= stage[part][row]
+        read = [frozen(sublayer, before, x)[row] if sublayer.norm_first else x[row] for x in (before, removed)]
+        vectors = [torch.from_numpy(x) @ getattr(module, f"w_{letter}").weight.T for x in read]
+        difference = (
+            (vectors[0] - vectors[1])
+            .numpy()
+            .reshape(-1, attention.d_k)[attention.kv_head[head] if side == "key" else head]
+        )
+        if attention.qk_norm is not None:
+            norm = getattr(attention.qk_norm, f"{letter}_norm")
+            plain = getattr(attention.qk_norm, letter)[head, row].astype(float)
+            difference = difference * norm.gamma / np.sqrt((plain**2).mean() + norm.eps)
+        if attention.rotary is not None:
+            at = np.zeros((1, len(attention.q[0]), attention.d_k))
+            at[0, row] = difference
+            difference = attention.rotary.turn(at)[0, row]
+        other = attention.k[head, key] if side == "query" else attention.q[head, query]
+        term = names[2].sum(axis=1 - place)[names[place].index(part)]
+        assert float(difference @ other) == pytest.approx(term, rel=1e-8, abs=1e-10)
+
+
+def frozen(sublayer, before: np.ndarray, x: np.ndarray) -> np.ndarray:
+    norm = sublayer.norm
+    centred = before - before.mean(-1, keepdims=True) if norm.kind == "LayerNorm" else before
+    own = x - x.mean(-1, keepdims=True) if norm.kind == "LayerNorm" else x
+    return norm.gamma * own / np.sqrt((centred**2).mean(-1, keepdims=True) + norm.eps)
+
+
+def test_layer_0_is_content_and_position_and_nothing_else(tiny_config) -> None:
+    trace = traced(own("post", "translator", tiny_config))
+    for kind in ("encoder_self", "decoder_self"):
+        queries, keys, _ = score_parts(trace, kind, 0, 1, 2, 1)
+        assert queries == ("embedding", "position", "b_Q")
+        assert keys == ("embedding", "position", "b_K")
+
+
+def test_the_keys_of_cross_attention_are_parts_of_the_encoder(tiny_config) -> None:
+    opened = own("post", "translator", tiny_config)
+    queries, keys, _ = score_parts(traced(opened), "cross", 1, 0, 2, 3)
+    assert {name for name in map(head_of_part, queries) if name} == {
+        *(("decoder_self", layer, head) for layer in (0, 1) for head in range(4)),
+        *(("cross", 0, head) for head in range(4)),
+    }
+    assert {name for name in map(head_of_part, keys) if name} == {
+        ("encoder_self", layer, head) for layer in (0, 1) for head in range(4)
+    }
+
+
+def test_a_key_that_a_head_gives_no_weight_adds_nothing(tiny_config) -> None:
+    opened = own("pre", "language model", tiny_config)
+    trace = traced(opened)
+    for name, by_key in logit_parts_by_key(opened, trace, 2, trace.next_ids[2]).items():
+        _, layer, head = head_of_part(name)
+        assert not by_key[trace.attention("decoder_self", layer).pattern[head, 2] == 0].any()
+
+
+def test_a_head_that_is_off_wrote_nothing(tiny_config) -> None:
+    opened = own("post", "translator", tiny_config)
+    off = HeadGate(0.0, kind="cross", layer=1, head=2)
+    trace = opened.trace(SOURCE, TARGET, interventions=(off,))
+    parts = logit_parts(opened, trace, 1, EOS)
+    assert parts["cross 1.2"] == 0
+    assert parts["cross 1.1"] != 0
+    assert not logit_parts_by_key(opened, trace, 1, EOS)["cross 1.2"].any()
+
+
+def test_a_stage_is_computed_when_it_is_asked_for(tiny_config) -> None:
+    trace = traced(own("post", "translator", tiny_config))
+    stages = written_parts(trace, "decoder")
+    for number in (-1, 0, 3, 1):
+        sublayer, parts = stages[number]
+        whole = trace.streams["decoder"].final if sublayer is None else sublayer.before
+        assert relative_error(summed(parts), whole) < LIVE
+
+
+@pytest.mark.parametrize("name", ["post", "pre"])
+def test_a_saved_run_has_the_same_parts(name: str, tiny_config, tmp_path) -> None:
+    trace = traced(own(name, "translator", tiny_config))
+    trace.save(tmp_path / "run.npz")
+    saved = Trace.load(tmp_path / "run.npz")
+    for stack in trace.streams:
+        (_, before), (_, after) = (written_parts(each, stack)[-1] for each in (trace, saved))
+        assert {part: values.tolist() for part, values in before.items()} == {
+            part: values.tolist() for part, values in after.items()
+        }
+
+
+def test_a_run_that_was_saved_without_its_last_norm_says_so(tiny_config) -> None:
+    opened = own("pre", "translator", tiny_config)
+    trace = traced(opened)
+    old = replace(trace, streams={name: replace(each, last_norm=None) for name, each in trace.streams.items()})
+    with pytest.raises(ValueError, match="run its text again"):
+        written_parts(old, "decoder")
+    with pytest.raises(ValueError, match="run its text again"):
+        logit_parts(opened, old, 0, EOS)
+
+
+@pytest.mark.parametrize("place", [{"head": 4}, {"query": 99}, {"key": -1}, {"layer": 7}, {"kind": "sideways"}])
+def test_a_place_that_is_not_there_is_refused_in_a_sentence(place: dict, tiny_config) -> None:
+    trace = traced(own("post", "translator", tiny_config))
+    with pytest.raises(ValueError, match=r"^no (head|query|key|attention) "):
+        score_parts(trace, **{"kind": "cross", "layer": 0, "head": 0, "query": 0, "key": 0} | place)
+
+
+@pytest.mark.parametrize("place", [(99, 5, None), (-1, 5, None), (0, 10**6, None), (0, 5, -3)])
+def test_a_row_or_a_token_that_is_not_there_is_refused_in_a_sentence(place: tuple, tiny_config) -> None:
+    opened = own("post", "translator", tiny_config)
+    with pytest.raises(ValueError, match=r"^no (position|token) "):
+        logit_parts(opened, traced(opened), *place)
