@@ -129,14 +129,6 @@ def test_cost_is_counted_at_once_and_measured_when_asked(open_app: Callable, tra
     assert "**the same tokens**" in words(app)
 
 
-@pytest.mark.parametrize("part", TABS)
-@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
-def test_one_word_and_a_hundred_tokens(open_app: Callable, part: str, source: str) -> None:
-    app = open_app(PAGE, source=source, target="Greedy", part=part)
-    assert not app.exception
-    assert sum("holds" in element.value for element in app.markdown) == 3
-
-
 @pytest.mark.parametrize("asked", ["9999", "-1", "x"])
 def test_a_step_that_is_not_there_falls_back_with_a_note(open_app: Callable, asked: str) -> None:
     app = typed(open_app, part="Greedy", **{"decoding-step": asked})

@@ -188,13 +188,6 @@ def test_measured_points_and_their_fits_are_drawn(open_app: Callable, monkeypatc
     assert list(numbers(figure(app, "efficient_attention-times")["data"][0]["y"])) == list(numbers(drawn[0]["y"]))
 
 
-@pytest.mark.parametrize("tab", ["Linear attention", "Cost over n"])
-@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
-def test_one_word_and_a_hundred_tokens(open_app: Callable, tab: str, source: str) -> None:
-    app = open_app(PAGE, source=source, efficient=tab)
-    assert not app.exception
-
-
 def test_values_that_are_not_there_fall_back(open_app: Callable) -> None:
     forged = {"linear_features": "5", "linear_draw": "99", "cost_n": "-3", "cost_window": "x", "cost_bytes": "fp99"}
     for tab in ("Linear attention", "Cost over n"):

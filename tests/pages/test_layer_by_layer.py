@@ -148,15 +148,6 @@ def test_the_blocks_add_up_to_the_model(open_app: Callable, translator: "Transla
     assert list(table["together"])[-1] == total == sum(table["together"][:-1])
 
 
-@pytest.mark.parametrize("part", TABS)
-@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
-def test_one_word_and_a_hundred_tokens(open_app: Callable, part: str, source: str) -> None:
-    for stack in ("Encoder", "Decoder"):
-        app = open_app(PAGE, source=source, target="Typed", typed=source, layers_stack=stack, layers_tab=part)
-        assert not app.exception
-        assert sum("holds" in element.value for element in app.markdown) == 3
-
-
 def test_what_another_stack_or_sentence_lacks_becomes_its_last(open_app: Callable) -> None:
     app = choose(open_app(PAGE, **TYPED), 5, 6)
     app.segmented_control(key="layers_stack").set_value("encoder").run()

@@ -113,15 +113,6 @@ def test_lifting_the_mask_runs_the_model_again_with_the_same_target(
     assert "Rerun" in words(app)
 
 
-@pytest.mark.parametrize("part", TABS)
-@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
-def test_one_word_and_a_hundred_tokens(open_app: Callable, part: str, source: str) -> None:
-    for kind in ("Encoder self-attention", DECODER):
-        app = open_app(PAGE, source=source, target="Greedy", kind=kind, part=part)
-        assert not app.exception
-        assert sum("holds" in element.value for element in app.markdown) == 3
-
-
 def test_a_row_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callable) -> None:
     app = open_app(
         PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=DECODER, part="Before or after the softmax"

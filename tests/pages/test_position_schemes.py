@@ -128,14 +128,6 @@ def test_an_order_that_is_none_falls_back_to_a_shuffle(shown: Callable, order: s
     assert traces(app, "moved")
 
 
-@pytest.mark.parametrize("part", [SCHEMES, ORDER])
-@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
-def test_one_word_and_a_hundred_tokens(shown: Callable, part: str, source: str) -> None:
-    for scheme in ("RoPE", "ALiBi"):
-        app = shown(source=source, target="Greedy", part=part, pe_scheme=scheme)
-        assert sum("holds" in element.value for element in app.markdown) == 3
-
-
 def test_the_shipped_learned_table_is_one_click_away(shown: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(FOLDER))
     app = shown(part=SCHEMES, pe_scheme="Learned table", checkpoint="multi30k-tiny", target="Greedy")

@@ -122,14 +122,6 @@ def test_many_temperatures_run_only_when_asked_for(open_app: Callable, translato
     assert not app.dataframe
 
 
-@pytest.mark.parametrize("part", TABS)
-@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
-def test_one_word_and_a_hundred_tokens(open_app: Callable, part: str, source: str) -> None:
-    app = open_app(PAGE, source=source, target="Greedy", kind=DECODER, part=part, tau="20", scope="Everywhere")
-    assert not app.exception
-    assert sum("holds" in element.value for element in app.markdown) == 3
-
-
 def test_a_row_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callable) -> None:
     app = open_app(PAGE, **TYPED, kind=DECODER, **{"temperature-row": "9999"})
     assert not app.exception

@@ -41,13 +41,6 @@ def test_the_causal_encoder_is_a_run_of_the_model(open_app: Callable, translator
     assert any("−" in caption.value and "nats as trained" in caption.value for caption in app.caption)
 
 
-@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
-@pytest.mark.parametrize("tab", ["Masks of the families", "A causal encoder"])
-def test_one_word_and_a_hundred_tokens(open_app: Callable, source: str, tab: str) -> None:
-    app = open_app(PAGE, source=source, target="Greedy", families_part=tab)
-    assert not app.exception
-
-
 def test_each_family_has_a_map_of_its_mask_and_a_line_where_the_source_ends(translator: "Translator") -> None:
     run = Run.of(translator, translator.trace(SOURCE, TEXT), "cross", 1, 2)
     n, m = len(run.trace.src_ids), len(run.trace.tgt_tokens)

@@ -163,6 +163,25 @@ def test_every_view_says_and_shows_all_of_every_family(
         check(result, by_plotly=number == 0)
 
 
+@pytest.fixture(scope="session")
+def short_and_long(runs: Callable[[str], list[Run]]) -> list[Run]:
+    """A translator on one word, and on about a hundred tokens: of both stacks, and with a high temperature."""
+    opened, made = runs("translator")[0].opened, []
+    for text in ("A", "A dog runs. " * 12):
+        for kind, tau in (("encoder_self", 1.0), ("decoder_self", 1.0), ("decoder_self", 20.0)):
+            request = Request(text, beam_size=1, interventions=() if tau == 1 else (AttentionTemperature(tau),))
+            compute, place = as_once(), Place(kind, 1, 1)
+            made.append(replace(Run.start(opened, request, place, tau, "everywhere"), compute=compute))
+    return made
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view.page}.{view.name}")
+def test_every_view_shows_one_word_and_a_hundred_tokens(view: View, short_and_long: list[Run]) -> None:
+    for run in short_and_long:
+        if not view.missing(run):
+            check(view(run, **({"outcome": None} if view.on_request else {})), by_plotly=False)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_all_views_of_a_run_are_one_page_that_loads_nothing(family: str, runs: Callable[[str], list[Run]]) -> None:
     run = replace(runs(family)[0], trace=runs(family)[0].trace)

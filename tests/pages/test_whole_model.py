@@ -78,9 +78,3 @@ def test_each_box_off_shows_what_each_run_gives(open_app: Callable, translator: 
     assert row["change, off"] == pytest.approx(after.log_probability - trace.log_probability)
     open_app(PAGE, **TYPED)
     assert sent[-1]["alone"]["decoder.1.cross_attn off"] == after.log_probability, "the picture has them, too"
-
-
-@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
-def test_one_word_and_a_hundred_tokens(open_app: Callable, source: str) -> None:
-    app = open_app(PAGE, source=source, target="Typed", typed=source)
-    assert not app.exception

@@ -186,13 +186,6 @@ def test_scoring_functions_are_measured_on_request(open_app: Callable) -> None:
     assert all((numbers(line["y"]) > 0).all() for line in drawn)
 
 
-@pytest.mark.parametrize("part", TABS)
-@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
-def test_one_word_and_a_hundred_tokens(open_app: Callable, part: str, source: str) -> None:
-    app = open_page(open_app, source=source, why=part, kernel="15", neighbours="2")
-    assert sum("holds" in element.value for element in app.markdown) == 3
-
-
 def test_values_that_are_not_there_fall_back(open_app: Callable) -> None:
     query = {"kernel": "99", "neighbours": "x", "path_from": "77 nobody", "time_batch": "5"}
     for part in ("Cost of a layer", "Path length", "Measured"):
