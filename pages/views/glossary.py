@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from urllib.parse import urlencode
 
+from model.background.layer_size import LayerSize
 from pages import page_of
 from pages.views import Result, Run, answer, view
 from pages.views.controls import text
-from pages.views.words import TEXT
+from pages.views.words import TEXT, fill
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +61,8 @@ class InterviewQuestion(Live):
 
     ask: str
     answer: str
+    here: str = ""
+    """what the run on screen adds to the answer: a template of its attention and the size of that"""
 
 
 @cache
@@ -94,9 +97,11 @@ def matches(_: Run, word: str = text("Find a word", ("", "softmax"), key="word")
 
 
 @view("Interview questions")
-def interview(_: Run) -> Result:
-    """Each question with an answer to open, and the place where the answer can be seen."""
-    return Result(facts={"questions": questions()})
+def interview(run: Run) -> Result:
+    """Each question with an answer to open, in numbers of the run, and the place where the answer can be seen."""
+    facts = {"attention": run.attention, "size": LayerSize.read(run.attention)}
+    here = {question.ask: fill(question.here, facts) for question in questions() if question.here}
+    return Result(facts={"questions": questions(), "here": here})
 
 
 @answer

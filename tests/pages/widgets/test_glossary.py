@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pages.views.glossary import find_terms, questions, terms
+from model.run import Run
+from pages.views.glossary import find_terms, interview, questions, terms
 from pages.widgets.glossary import define
 from tests.pages.widgets.test_export import TABS
 
@@ -37,6 +38,18 @@ def test_the_numbers_of_an_answer_are_right() -> None:
     (answer,) = [question.answer for question in questions() if "How much memory" in question.ask]
     sizes = [4 * n * n for n in (512, 4096, 100_000)]
     assert f"{sizes[0] / 2**20:.0f} MiB, {sizes[1] / 2**20:.0f} MiB and {sizes[2] / 2**30:.0f} GiB" in answer
+
+
+@pytest.mark.parametrize("kind", ["encoder_self", "cross"])
+def test_an_answer_counts_the_attention_on_screen(translator, kind: str) -> None:
+    trace = translator.trace("A dog runs through the snow.", "Ein Hund.")
+    attention = trace.attention(kind, 1)
+    here = interview(Run.of(translator, trace, kind, 1)).facts["here"]
+    weights = [getattr(attention.projections, name) for name in ("w_q", "w_k", "w_v", "w_o")]
+    assert f"{sum(w.size for w in weights):,} parameters" in here["How many parameters has one multi-head attention?"]
+    (memory,) = [text for ask, text in here.items() if "How much memory" in ask]
+    assert f"{attention.pattern[0].nbytes:,} bytes" in memory
+    assert set(here) <= {question.ask for question in questions()}
 
 
 def test_every_question_can_be_opened_on_the_page(open_app) -> None:
