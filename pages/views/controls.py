@@ -200,5 +200,7 @@ TAU = choice("τ", TAUS, 1.0, key="tau")
 KIND = choice("Attention", lambda run: {kind.name: kind.title for kind in run.trace.kinds}, key="kind")
 LAYER = number("Layer", lambda run: (0, max(run.trace.kind(run.kind).layers)), key="layer")
 HEAD = number("Head", lambda run: (0, run.attention.n_heads - 1), key="head")
+CLICKED_HEAD = {"kind": KIND, "layer": LAYER, "head": HEAD}
+"""what a click on a head's cell sets"""
 SOURCE = menu("Text", lambda run: {run.source: run.source}, key="source")
 """the sidebar's temperature, head and text, which pictures may set; no view draws them"""

@@ -1,6 +1,6 @@
 """Side by side: two heads, two sentences or two checkpoints on one colour scale, with the difference."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,17 +9,26 @@ import pandas as pd
 
 from model.analysis.distributions import entropy
 from model.analysis.heads.two_heads import Joined, Side, align_tokens, join, largest_weight, piece_table, word_table
+from model.analysis.runs.revisions import (
+    block_differences,
+    head_differences,
+    output_differences,
+    ranked_heads,
+)
 from model.analysis.words import attention_words, merge
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import shown_name
 from model.run import Place, Run
-from model.trace import KIND_TITLES, Array
+from model.trace import KIND_TITLES, Array, Trace
 from pages.views import Result, answer, view
-from pages.views.controls import another_run
+from pages.views.controls import CLICKED_HEAD, another_run
 from pages.views.names import axes
-from viz.forms import Bars, Texts
+from viz.forms import Bars, Scale, Texts
 from viz.heatmap import slanted_room
 from viz.special.heads_and_layers import word_names, word_rows
 from viz.special.side_by_side import LONGEST_TICK, Panel, Shared, SideMaps, paired_names, short_ticks
+from viz.special.what_if import HeadMaps
+from viz.theme import WEIGHTS
 
 MOST_NAMED = 12
 """tokens in one line"""
@@ -187,6 +196,70 @@ def _furthest(difference: Array) -> float | None:
     if np.isnan(difference).all():
         return None
     return float(difference.ravel()[np.nanargmax(np.abs(difference))])
+
+
+@view("Revisions", code=(block_differences, head_differences, output_differences))
+def revisions(run: Run, right: Run = RIGHT) -> Result:
+    """How far weights and outputs of two revisions of one model are apart, layer by layer and head by head."""
+    names = shown_name(run.trace.checkpoint), shown_name(right.trace.checkpoint)
+    if run.opened.hash == right.opened.hash:
+        return Result(facts={"state": "same", "names": names})
+    try:
+        blocks = run.compute(block_differences, run.opened, right.opened)
+        pair = run.trace, run.compute(_on_same_tokens, right.opened, run.trace)
+        outputs = run.compute(output_differences, (pair,))
+    except ValueError:
+        return Result(facts={"state": "other", "names": names})
+    moved = head_differences(*pair)
+    ranking = ranked_heads(moved)
+    by_layer = pd.DataFrame(
+        [(block.name, block.relative, block.largest) for block in blocks],
+        columns=["layer or matrix", "relative difference", "largest difference"],
+    )
+    after = {f"{stack} {layer} {name}": apart for (stack, layer, name), apart in outputs.streams.items()}
+    titles = "sub-layer", "relative difference of the stream after it"
+    facts = {
+        "state": "compared",
+        "names": names,
+        "most": [(KIND_TITLES[kind], *rest) for kind, *rest in ranking[:1]],
+        "first": next((block.name for block in blocks if block.relative), ""),
+        "guesses": outputs.guesses,
+        "log_probability": outputs.log_probability,
+    }
+    shows = {
+        "weights": _by_head(run, moved, "relative difference of its weights"),
+        "attention": _by_head(run, outputs.patterns, "total variation of its attention"),
+        "streams": Bars(list(after), {titles[1]: np.array(list(after.values()))}, titles),
+        "blocks": by_layer,
+    }
+    return Result(shows, facts)
+
+
+def _on_same_tokens(opened: Checkpoint, trace: Trace) -> Trace:
+    """The run of another revision on the tokens of `trace`.
+
+    Raises:
+        ValueError: it cuts the text into other tokens.
+    """
+    other = opened.trace_ids(trace.prompt, trace.next_ids)
+    if (other.src_ids, other.src_tokens) != (trace.src_ids, trace.src_tokens):
+        raise ValueError("the two models cut the text into different tokens")
+    return other
+
+
+def _by_head(run: Run, differences: Mapping[tuple[str, int], Array], what: str) -> HeadMaps:
+    values = {kind.name: np.stack([differences[kind.name, layer] for layer in kind.layers]) for kind in run.trace.kinds}
+    highest = max((float(np.nanmax(table, initial=0.0)) for table in values.values()), default=0.0) or 1.0
+    return HeadMaps(
+        values=values,
+        layers={kind.name: kind.layers for kind in run.trace.kinds},
+        names=KIND_TITLES,
+        chosen=(run.kind, run.layer, run.head),
+        what=what,
+        scale=Scale(0, highest, WEIGHTS),
+        number=".3g",
+        sets=CLICKED_HEAD,
+    )
 
 
 @answer

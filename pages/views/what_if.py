@@ -41,7 +41,7 @@ from model.run import Place, Request, Run, decode
 from model.trace import KIND_TITLES, Trace, log_probabilities
 from model.tracer import build_trace
 from pages.views import Need, OnRequest, Result, answer, view
-from pages.views.controls import HEAD, KIND, LAYER, another_run, built, choice, menu, number, slider
+from pages.views.controls import CLICKED_HEAD, another_run, built, choice, menu, number, slider
 from pages.views.names import axes
 from viz.drawing import Drawing
 from viz.forms import Canvas, Document, Line, Lines, Mark, Outcome, Scale, Table
@@ -58,7 +58,6 @@ CLICKS = {"head": "this head", "layer": "this layer", "kind": "every layer"}
 ACTS = choice("A click on a cell acts on", CLICKS, key="what_if_click")
 CELL = built("Cell", lambda _: [[]], key="what_if_cell", in_link=False)
 """the cell that was clicked last, which the list of changes takes up"""
-CLICKED_HEAD = {"kind": KIND, "layer": LAYER, "head": HEAD}
 
 
 def edited_cells(changes: Sequence[Intervention], place: Place, acts: str) -> list[tuple[int, int]]:

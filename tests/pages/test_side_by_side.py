@@ -1,5 +1,7 @@
 """The page "Side by side" without a browser: both sides and their difference are the runs' tensors."""
 
+import copy
+import dataclasses
 import io
 import shutil
 from collections.abc import Callable
@@ -10,6 +12,9 @@ import numpy as np
 import pytest
 
 from model.analysis.heads.two_heads import join, piece_table, word_table
+from model.run import Run
+from pages.views.side_by_side import revisions
+from tests.model.tiny import random_model
 from tests.pages.figures import figure, numbers, words
 from tests.pages.test_pages import holds
 from tests.pages.widgets.test_export import assert_equal_to_file, programs_of
@@ -223,3 +228,29 @@ def test_reset_takes_the_right_side_along(open_app: Callable) -> None:
     assert app.segmented_control(key="side_mode").value == "heads"
     app.segmented_control(key="side_mode").set_value("sentences").run()
     assert app.text_area(key="side_sentence").value.endswith("too wide.")
+
+
+@pytest.mark.parametrize(("kind", "layer", "head"), [("encoder_self", 1, 2), ("cross", 0, 3)])
+def test_revisions_name_the_head_whose_weights_were_changed(translator, kind: str, layer: int, head: int) -> None:
+    model = copy.deepcopy(translator.model)
+    model.attentions()[kind, layer][1].w_v.weight[head * 8 : (head + 1) * 8] *= 1.2
+    other = dataclasses.replace(translator, model=model, hash="another")
+    run = Run.of(translator, translator.trace("Two dogs play."))
+    right = Run.of(other, other.rerun(run.trace, ()))
+    found = revisions(run, right=right)
+    assert found.facts["most"][0][1:3] == (layer, head)
+    assert found.facts["first"] == f"{run.trace.kind(kind).queries}.layers.{layer}"
+    drawn = found.shows["weights"].values
+    assert {name: np.argwhere(table).tolist() for name, table in drawn.items() if table.any()} == {
+        kind: [[layer, head]]
+    }
+    assert revisions(run, right=run).facts["state"] == "same"
+    apart = found.shows["streams"].arrays()
+    assert apart
+
+
+def test_models_of_other_sizes_are_no_revisions(translator) -> None:
+    wider = dataclasses.replace(translator.config, d_ff=48)
+    other = dataclasses.replace(translator, model=random_model(wider), hash="another")
+    run, right = (Run.of(each, each.trace("Two dogs play.", "Zwei Hunde.")) for each in (translator, other))
+    assert revisions(run, right=right).facts["state"] == "other"
