@@ -210,7 +210,7 @@ class Checkpoint:
     @property
     def added_tokens(self) -> int:
         """How many special tokens a text gets: </s> after a translator's, <s> before a language model's."""
-        return 1
+        return len(self.model.frame(()))
 
     @torch.inference_mode()
     def expected_seconds(self, tokens: int) -> float:
@@ -274,11 +274,22 @@ class Checkpoint:
         return None if table is None else table[: len(stream.tokens)]
 
     def _ids(self, text: str, what: str) -> list[int]:
-        """Token ids of `text` without special tokens, with room for those; `what` the text is, for the sentences.
+        """What the first stack reads of a text; `what` the text is, for the sentences.
 
         Raises:
-            ValueError: the text is blank or too long.
+            ValueError: the text is blank or too long, or has no token that the model knows.
         """
+        self._encode(text, what)
+        if ids := self._read_all(self.prepare(text)):
+            return ids
+        raise ValueError(f"The {what} has no token that this model knows: type other words.")
+
+    def _read_all(self, text: str) -> list[int]:
+        """Token ids of a prepared text, special ones included."""
+        return self.model.frame(self.tokenizer.encode(text))
+
+    def _encode(self, text: str, what: str) -> list[int]:
+        """Token ids of a text without special ones, with room for those; raises as `_ids` does."""
         if not isinstance(text, str):
             raise ValueError("The tokenizer of this model has no chat template, so it reads no turns of a chat.")
         typed, text, limit = text, self.prepare(text), self.token_limit

@@ -10,7 +10,6 @@ from model.generation.sampling import Sampling, draw, sampling_distribution
 from model.generation.steps import steps_of
 from model.interventions import Intervention, applied
 from model.needs import Need
-from model.network.config import BOS, EOS
 from model.network.decoder_only import DecoderOnly
 from model.trace import Prompt, Trace
 
@@ -23,8 +22,8 @@ class LanguageModel(Checkpoint):
 
     @property
     def features(self) -> frozenset[Need]:
-        """As of every checkpoint, and that it is one."""
-        return super().features | {Need.LANGUAGE_MODEL}
+        """As of every checkpoint, and that it is one, if it has a head that writes."""
+        return super().features | ({Need.LANGUAGE_MODEL} if self.model.writes else set())
 
     def continue_text(
         self,
@@ -114,12 +113,14 @@ class LanguageModel(Checkpoint):
         reads = replace(reads, prompt_length=prompt_length)
         return self._trace({"decoder": reads}, {"decoder": replace(predicts, text=reads.text)}, interventions)
 
-    _end = EOS
-    """id of the end token"""
+    @property
+    def _end(self) -> int:
+        """Id of the end token, or of any where there is none."""
+        return self.tokenizer.end or 0
 
     def _read(self, text: str, what: str = "text") -> list[int]:
         """The tokens that the model reads, <s> first."""
-        return [BOS, *self._ids(text, what)]
+        return self._ids(text, what)
 
     def _read_both(self, source: Prompt, target: str) -> list[int]:
         """The tokens of a text and of a continuation that a person gives."""
@@ -129,7 +130,9 @@ class LanguageModel(Checkpoint):
 
     def _read_nothing(self) -> list[int]:
         """What it reads before it begins a text of its own."""
-        return [BOS]
+        if self.tokenizer.start is None:
+            raise ValueError("This model has no start token: type the beginning of a text.")
+        return [self.tokenizer.start]
 
     @torch.inference_mode()
     def _write(
@@ -146,7 +149,7 @@ class LanguageModel(Checkpoint):
         with applied(self.model, interventions):
             cached, make = all(change.position_free for change in interventions), steps_of(self.model)
             steps = make(self.model, [prompt[1:] if make.adds_start else prompt], use_cache=cached)
-            for _, logits in zip(range(max_new_tokens), steps, strict=False):
+            for _, logits in zip(range(max_new_tokens if self.model.writes else 0), steps, strict=False):
                 allowed = steps.log_probabilities(logits)
                 token = (
                     allowed.argmax(-1) if sampling is None else draw(sampling_distribution(allowed, sampling), numbers)

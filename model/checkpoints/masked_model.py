@@ -9,7 +9,6 @@ import torch
 from model.checkpoints.checkpoint import Checkpoint
 from model.interventions import Intervention, applied
 from model.needs import Need
-from model.network.config import BOS, EOS
 from model.network.encoder_only import EncoderOnly
 from model.trace import Array, Trace
 
@@ -78,13 +77,8 @@ class MaskedModel(Checkpoint):
         reads = self.tokenizer.describe(self._read(source), self.prepare(source))
         return self._trace({"encoder": reads}, {"encoder": self.tokenizer.describe(next_ids)}, interventions)
 
-    @property
-    def added_tokens(self) -> int:
-        """<s> and </s>"""
-        return 2
-
     def _read(self, text: str) -> list[int]:
-        return [BOS, *self._ids(text, "text"), EOS]
+        return self._ids(text, "text")
 
     def _fill(self, ids: Sequence[int], interventions: Sequence[Intervention]) -> list[int]:
         """`ids` with the most probable token, but no special one, in place of each <mask>."""

@@ -40,8 +40,8 @@ class Tokenizer:
     """no token stands between two texts"""
     chats = False
     """there is no chat template"""
-    pad = PAD
-    """id of what fills up a batch"""
+    start, end, pad = BOS, EOS, PAD
+    """ids of what begins and ends a text, and of what fills up a batch"""
     unknown = UNK
     """id of what stands for characters without a piece"""
 

@@ -57,7 +57,7 @@ class Translator(Checkpoint):
         if isinstance(texts, str):
             raise ValueError("translate takes a list of sentences: write translate([sentence]) for a single one.")
         parts = [(i, part) for i, text in enumerate(texts) for part in self.parts(text)]
-        sources = [[*self.tokenizer.encode(self.prepare(part)), EOS] for _, part in parts]
+        sources = [self._read_all(self.prepare(part)) for _, part in parts]
         translated = [""] * len(parts)
         # Interventions on positions, or on means over them, must not see another sentence's padding.
         room = TOKENS_PER_BATCH // max(beam_size, 1) if _position_free(interventions) else 1
@@ -136,13 +136,13 @@ class Translator(Checkpoint):
         """The teacher-forced run on a finished target given as token ids, </s> included."""
         source = self.prepare(source)
         reads = {
-            "encoder": self.tokenizer.describe((*self.tokenizer.encode(source), EOS), source),
-            "decoder": self.tokenizer.describe((BOS, *tgt_out[:-1])),
+            "encoder": self.tokenizer.describe(self._read_all(source), source),
+            "decoder": self.tokenizer.describe((self.model.start, *tgt_out[:-1])),
         }
         return self._trace(reads, {"decoder": self.tokenizer.describe(tgt_out)}, interventions)
 
     def _ids_to_end(self, text: str, what: str) -> list[int]:
-        return [*self._ids(text, what), EOS]
+        return self._ids(text, what)
 
     def _decode(
         self,

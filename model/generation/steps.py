@@ -10,7 +10,6 @@ from model.cancel import check_cancelled
 from model.generation.fast_steps import FastTransformer
 from model.hooks import observed
 from model.network.batch import pad_batch
-from model.network.config import BOS
 from model.network.decoder_only import DecoderOnly
 from model.network.encoder_decoder import Transformer
 from model.network.masks import padding_mask
@@ -57,7 +56,7 @@ class Steps(Iterator[Tensor]):
         self.model = model
         self.dtype = torch.promote_types(model.output.weight.dtype, torch.float32)
         """of logits and of sums of log-probabilities"""
-        self.prefixes = torch.full((len(sources) * copies, 1), BOS, device=device)
+        self.prefixes = torch.full((len(sources) * copies, 1), model.start, device=device)
         """(row, length): <s>, the prompt of a language model, and what was written"""
         self._n_given = 1
         self._fast = self._cache = None

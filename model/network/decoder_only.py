@@ -1,9 +1,11 @@
 """A language model: a decoder without an encoder to attend to (Liu et al. 2018; Radford et al. 2018)."""
 
+from collections.abc import Sequence
+
 from torch import Tensor, nn
 
 from model.network.attention import KeyValueCache
-from model.network.config import TransformerConfig
+from model.network.config import BOS, TransformerConfig
 from model.network.embedding import InputEmbedding
 from model.network.masks import causal_mask, padding_mask, window_mask
 from model.network.network import Encoder, Network
@@ -17,6 +19,9 @@ class DecoderOnly(Network):
         self.tgt_embedding = InputEmbedding(config, nn.Embedding(config.vocab_size, config.d_model))
         self.decoder = Encoder(config, config.n_decoder_layers)
         self._add_output(self.tgt_embedding.tokens)
+
+    def frame(self, ids: Sequence[int]) -> list[int]:
+        return [BOS, *ids]
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Teacher-forced logits, all positions at once.

@@ -1,9 +1,11 @@
 """The Transformer (paper, figure 1): encoder, decoder, and the output over the shared vocabulary."""
 
+from collections.abc import Sequence
+
 from torch import Tensor, nn
 
 from model.hooks import HookPoint
-from model.network.config import TransformerConfig
+from model.network.config import EOS, TransformerConfig
 from model.network.embedding import InputEmbedding
 from model.network.layers import DecoderLayer, LayerCache
 from model.network.masks import causal_mask, padding_mask, window_mask
@@ -38,6 +40,9 @@ class Transformer(Network):
         self.encoder, self.decoder = Encoder(config, config.n_encoder_layers), Decoder(config)
         self.memory = HookPoint()
         self._add_output(src_tokens)
+
+    def frame(self, ids: Sequence[int]) -> list[int]:
+        return [*ids, EOS]
 
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
         """Teacher-forced logits.

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from model.hooks import Call, HookPoint, let_calls_be_kept
 from model.network.attention import KeyValueCache, MultiHeadAttention
-from model.network.config import EOS, TransformerConfig
+from model.network.config import BOS, EOS, TransformerConfig
 from model.network.embedding import InputEmbedding
 from model.network.layers import EncoderLayer
 from model.network.residual import new_norm
@@ -37,14 +37,23 @@ class Network(nn.Module):
 
     output: nn.Linear
     """(d_model -> vocabulary)"""
+    start: int = BOS
+    """id of what a decoder reads first"""
     ends: frozenset[int] = frozenset({EOS})
     """ids of the tokens that end a text"""
     barred: slice | list[int] = slice(EOS)
     """ids of tokens that are never written: <pad>, <unk> and <s>"""
 
+    writes: bool = True
+    """whether it gives each token of the vocabulary a probability"""
+
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
+
+    def frame(self, ids: Sequence[int]) -> list[int]:
+        """What the first stack reads of a text: its tokens with the special ones around them."""
+        raise NotImplementedError
 
     def _add_output(self, tokens: nn.Embedding) -> None:
         """The last part of a network: the projection to the vocabulary, tied to `tokens` or not; random weights."""

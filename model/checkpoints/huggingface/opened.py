@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -151,12 +150,6 @@ class HookedCheckpoint(Checkpoint):
         """`text` as it was typed: what to make of it is up to the model's own tokenizer."""
         return text
 
-    def _ids(self, text: str, what: str) -> list[int]:
-        super()._ids(text, what)  # raises what is wrong with the text
-        if ids := self._read_all(text):
-            return ids
-        raise ValueError(f"The {what} has no token that this model knows: type other words.")
-
     def _read_all(self, text: str) -> list[int]:
         return self.tokenizer.read(text)
 
@@ -165,24 +158,10 @@ class HookedCheckpoint(Checkpoint):
 class HookedLanguageModel(HookedCheckpoint, LanguageModel):
     """A decoder-only model. A text begins with a start token where the tokenizer adds one."""
 
-    @property
-    def features(self) -> frozenset[str]:
-        """As of every language model, which one without a head is not."""
-        return super().features - (set() if self.model.writes else {Need.LANGUAGE_MODEL})
-
-    def _write(self, prompt: Sequence[int], max_new_tokens: int, *how: Any) -> tuple[list[int], int]:
-        """As of every language model; nothing, where the model has no head that writes."""
-        return super()._write(prompt, max_new_tokens if self.model.writes else 0, *how)
-
-    @property
-    def _end(self) -> int:
-        end = self.tokenizer.end
-        return 0 if end is None else end
-
     def _read(self, text: Prompt, what: str = "text") -> list[int]:
         if not isinstance(text, str):
             # The template has written the special tokens already.
-            return Checkpoint._ids(self, self.tokenizer.apply_chat_template(text), "chat")
+            return self._encode(self.tokenizer.apply_chat_template(text), "chat")
         ids = self._ids(text, what)
         return ids[:-1] if len(ids) > 1 and ids[-1] == self.tokenizer.end else ids
 
@@ -205,11 +184,6 @@ class HookedLanguageModel(HookedCheckpoint, LanguageModel):
         chat = _append(prompt, replace(written, roles=("assistant",) * len(written)))
         reads = replace(chat.between(0, len(next_ids)), prompt_length=len(prompt))
         return self._trace({"decoder": reads}, {"decoder": chat.between(1, len(next_ids) + 1)}, interventions)
-
-    def _read_nothing(self) -> list[int]:
-        if self.tokenizer.start is None:
-            raise ValueError("This model has no start token: type the beginning of a text.")
-        return [self.tokenizer.start]
 
     def generate(self, text: str, interventions: Sequence[Intervention] = (), max_new_tokens: int = 20) -> str:
         """`text` with what the model writes after it, the most probable token each time."""
@@ -234,9 +208,6 @@ def _append(first: Tokens, second: Tokens) -> Tokens:
 @dataclass(frozen=True, repr=False)
 class HookedMaskedModel(HookedCheckpoint, MaskedModel):
     """An encoder-only model, with a head that fills in masks or without one."""
-
-    def _read(self, text: str) -> list[int]:
-        return self._ids(text, "text")
 
 
 @dataclass(frozen=True, repr=False)
@@ -266,13 +237,6 @@ class HookedTranslator(HookedCheckpoint, Translator):
         """What the model writes for `text`, the most probable token each time."""
         tokens = self._search(self._ids_to_end(text, "source"), 1, 1.0, interventions, (), max_new_tokens)
         return self.tokenizer.decode(tokens)
-
-    def trace_ids(self, source: str, tgt_out: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
-        reads = {
-            "encoder": self.tokenizer.describe(self._read_all(source), source),
-            "decoder": self.tokenizer.describe((self.model.start, *tgt_out[:-1])),
-        }
-        return self._trace(reads, {"decoder": self.tokenizer.describe(tgt_out)}, interventions)
 
     def _ids_to_end(self, text: str, what: str) -> list[int]:
         ids = self._ids(text, what)
