@@ -104,7 +104,7 @@ def _accepted_share(pairs: list[tuple[str, str]], translations: list[str]) -> di
 
 
 def is_accepted(source: str, translation: str, answers: Sequence[str]) -> bool:
-    """Whether the translation is one of the answers, letter by letter.
+    """True if the translation is one of the answers, letter by letter.
 
     Two differences do not count: a capital at the beginning where the answer has a small letter, and one mark at the
     end if the source ends without one. A small letter for a capital is wrong: it begins German nouns and sentences.

@@ -48,7 +48,7 @@ class HookPoint(nn.Module):
 
     @property
     def observed(self) -> bool:
-        """Whether anything records or edits here: a block of this context, or a forward hook of the caller's own."""
+        """True if anything records or edits here: a block of this context, or a forward hook of the caller's own."""
         own_hooks = len(self._forward_hooks) > 1
         return own_hooks or any(run.explicit or self in run.paths or self in run.edits for run in _RUNS.get())
 
@@ -72,7 +72,7 @@ def hook_points(model: nn.Module) -> dict[str, HookPoint]:
 
 
 def observed(modules: Iterable[nn.Module]) -> bool:
-    """Whether anything records or edits what `modules` compute in this context, at hook points or by other hooks."""
+    """True if anything records or edits what `modules` compute in this context, at hook points or by other hooks."""
     return any(
         module.observed
         if isinstance(module, HookPoint)

@@ -1,4 +1,4 @@
-"""Sequences and mappings whose items are made when somebody asks: what a Trace of a long text keeps of its layers."""
+"""Sequences and mappings whose items are made on demand: what a Trace of a long text keeps of its layers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar

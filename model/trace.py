@@ -73,7 +73,7 @@ class Kind:
 
     @property
     def crosses(self) -> bool:
-        """Whether queries and keys belong to two different texts."""
+        """True if queries and keys belong to two different texts."""
         return self.queries != self.keys
 
 
@@ -342,17 +342,17 @@ class Attention:
 
     @property
     def undivided(self) -> bool:
-        """Whether nothing divides the products: neither `scale`, nor the model its queries before."""
+        """True if nothing divides the products: neither `scale`, nor the model its queries before."""
         return self.scale == 1 and (self.projections is None or self.projections.query_factor == 1)
 
     @property
     def divides_by_root(self) -> bool:
-        """Whether `scale` divides by the square root of d_k, as in the paper, and not by another number."""
+        """True if `scale` divides by the square root of d_k, as in the paper, and not by another number."""
         return math.isclose(self.scale, self.d_k**-0.5, rel_tol=1e-4)
 
     @property
     def reads_scaled(self) -> bool:
-        """Whether the softmax reads `scaled` itself, without soft cap and bias, as in the paper."""
+        """True if the softmax reads `scaled` itself, without soft cap and bias, as in the paper."""
         return self.softcap is None and self.bias is None
 
     @property
@@ -463,7 +463,7 @@ class SubLayer:
 
     @property
     def norm_first(self) -> bool:
-        """Whether the sub-layer reads the norm of the residual stream, and the stream itself goes on without norm."""
+        """True if the sub-layer reads the norm of the residual stream, and the stream itself goes on without norm."""
         return self.placement != "post"
 
     @property

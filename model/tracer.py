@@ -37,7 +37,7 @@ N_CANDIDATES = 10
 """Most probable next tokens that a Trace lists for each position."""
 
 EVERYTHING_BYTES = 150_000_000
-"""A run whose activations are larger keeps what its layers read, and computes the rest when somebody looks at it."""
+"""A run whose activations are larger keeps what its layers read, and computes the rest when it is looked at."""
 CELL_BYTES = 13
 """of a query, a key and a head: scores, scaled and weights as float32, and the mask"""
 KEPT_CELL_BYTES = 5

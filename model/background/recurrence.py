@@ -213,7 +213,7 @@ class LettersRun:
 
     @property
     def exact(self) -> bool:
-        """Whether it wrote the letters in reverse order and stopped."""
+        """True if it wrote the letters in reverse order and stopped."""
         return self.writes == (*self.reads[-2::-1], self.reads[-1])
 
 

@@ -115,7 +115,7 @@ def compare_with_paper(runs: pd.DataFrame) -> list[Comparison]:
 
 
 def judge(own: Array, base: Array, expected: float | None) -> Verdict:
-    """Whether our difference from base has the sign of the paper's, where it exceeds the range of the seeds.
+    """True if our difference from base has the sign of the paper's, where it exceeds the range of the seeds.
 
     Args:
         own: (seed,) of the row.

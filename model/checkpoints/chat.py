@@ -99,7 +99,7 @@ def fill_in_template(tokenizer: object, turns: Sequence[Turn]) -> FilledTemplate
 
 
 def has_chat_template(tokenizer: object) -> bool:
-    """Whether there is a template that writes more than the message of a user, and leaves that as it is."""
+    """True if there is a template that writes more than the message of a user, and leaves that as it is."""
     if not getattr(tokenizer, "chat_template", None):
         return False
     message = Turn("user", "another one, 2 \u00d7 longer")

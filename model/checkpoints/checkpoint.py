@@ -24,7 +24,7 @@ from model.trace import Array, Kind, Norm, Prompt, StackName, Stream, Tokens, Tr
 from model.tracer import Reader, build_trace, read_last_norm, record
 
 TRACE_TOKENS = 512
-"""in one run, unless somebody asks for LONG_TRACE_TOKENS, which takes seconds"""
+"""in one run, unless LONG_TRACE_TOKENS are asked for, which takes seconds"""
 LONG_TRACE_TOKENS = 1024
 PROBE_TOKENS = 64
 CHARACTERS_PER_TOKEN = 64
@@ -307,7 +307,7 @@ class Checkpoint:
         return prepare_text(text, self.config.family)
 
     def fits(self, text: str) -> bool:
-        """Whether one run has room for the text."""
+        """True if one run has room for the text."""
         text, limit = self.prepare(text), self.token_limit
         if len(text) > CHARACTERS_PER_TOKEN * limit:
             return False

@@ -320,7 +320,7 @@ def _name_of(folder: Path) -> str:
 
 
 def _is_hugging_face(folder: Path) -> bool:
-    """Whether the folder holds a model in transformers' format, whose config.json has no hashes."""
+    """True if the folder holds a model in transformers' format, whose config.json has no hashes."""
     if not _is_file(folder / "config.json"):
         return False
     names = set()

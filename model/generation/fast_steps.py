@@ -109,7 +109,7 @@ class FastSteps:
         """Keep these rows, in this order; each sentence's rows stay adjacent."""
         moved = (rows != torch.arange(len(rows), device=rows.device)).nonzero().flatten()
         if len(moved):
-            # In place, because allocating everything anew at every step costs more than the step itself.
+            # In place, because allocating everything again at every step costs more than the step itself.
             used = self.target[..., : self.length, :]
             used.index_copy_(2, moved, used.index_select(2, rows[moved]))
         self.target = self.target[:, :, : len(rows)]

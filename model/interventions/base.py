@@ -35,7 +35,7 @@ class Intervention(Protocol):
 
     @property
     def position_free(self) -> bool:
-        """Whether it acts in the same way in a cached step, which computes one query at a time."""
+        """True if it acts in the same way in a cached step, which computes one query at a time."""
 
     def edits(self, model: Network) -> dict[str, Edit | Reading]:
         """Hook point path -> edit, for this model.

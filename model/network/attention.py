@@ -134,7 +134,7 @@ class MultiHeadAttention(nn.Module):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1 / self.divisor)
 
     def _explicit_needed(self, q: Tensor) -> bool:
-        """Whether a hook point is in use, or the fused kernel would be slower: on a CPU its forward and backward
+        """True if a hook point is in use, or the fused kernel would be slower: on a CPU its forward and backward
         pass together take fifteen times as long at the short sentences of a training batch."""
         inner = (
             *((self.bias,) if self.alibi else ()),

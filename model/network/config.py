@@ -110,7 +110,7 @@ class TransformerConfig:
 
     @property
     def gated(self) -> bool:
-        """Whether the feed-forward networks multiply two projections (Shazeer 2020)."""
+        """True if the feed-forward networks multiply two projections (Shazeer 2020)."""
         return self.activation in ("swiglu", "geglu")
 
     @property
@@ -120,7 +120,7 @@ class TransformerConfig:
 
     @property
     def classic(self) -> bool:
-        """Whether the layers have only parts that the paper has, pre-norm and GELU aside."""
+        """True if the layers have only parts that the paper has, pre-norm and GELU aside."""
         return (
             self.norm_function == "layer_norm"
             and self.positions in ("sinusoidal", "learned")

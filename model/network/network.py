@@ -74,7 +74,7 @@ class Network(nn.Module):
 
     @property
     def layers_run_alone(self) -> bool:
-        """Whether `rerun_layer` works for every layer."""
+        """True if `rerun_layer` works for every layer."""
         return True
 
     @property

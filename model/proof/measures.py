@@ -37,12 +37,12 @@ class Case:
 
     @property
     def own_layers(self) -> bool:
-        """Whether the model is one of this project's own code."""
+        """True if the model is one of this project's own code."""
         return Need.OWN_LAYERS in self.opened.features
 
     @property
     def position_free(self) -> bool:
-        """Whether no intervention names positions, so that a cached step or a padded batch computes the same."""
+        """True if no intervention names positions, so that a cached step or a padded batch computes the same."""
         return all(change.position_free for change in self.trace.interventions)
 
 
@@ -248,7 +248,7 @@ def _spaced(count: int, most: int = MOST_ROWS) -> list[int]:
 
 
 def is_off(trace: Trace) -> bool:
-    """Whether an intervention turns a sub-layer off: its output is then not the sum of its heads."""
+    """True if an intervention turns a sub-layer off: its output is then not the sum of its heads."""
     return any(isinstance(change, SublayerOff) for change in trace.interventions)
 
 

@@ -85,7 +85,7 @@ def hold_out(pairs: Iterable[PairOfTexts], count: int) -> list[PairOfTexts]:
 
 
 def is_greeting(source: str) -> bool:
-    """Whether a sentence is short and begins as greetings and small talk do."""
+    """True if a sentence is short and begins as greetings and small talk do."""
     return bool(GREETING.match(source)) and len(source.split()) <= LONGEST_GREETING
 
 

@@ -321,7 +321,7 @@ class Trainer:
                     file.unlink()
 
     def _any_process(self, stop: bool) -> bool:
-        """Whether any process wants to stop, because all must stop at the same step."""
+        """True if any process wants to stop, because all must stop at the same step."""
         if self.world == 1:
             return stop
         flag = torch.tensor(float(stop), device=self.device)

@@ -90,7 +90,7 @@ class Queue:
 
     @contextmanager
     def exclusive(self, name: str) -> Iterator[bool]:
-        """Whether nobody else is inside a block of this name; if so, nobody else enters until this block ends."""
+        """True if the block of this name is free; no other session then enters it until this one leaves."""
         with self._lock:
             free = name not in self._exclusive
             self._exclusive.add(name)

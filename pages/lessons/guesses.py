@@ -145,7 +145,7 @@ def slopes(run: Run) -> Facts:
 
 
 def _tied(values: Array) -> bool:
-    """Whether rounding could decide which of the two largest is the larger one."""
+    """True if rounding could decide which of the two largest is the larger one."""
     second, first = np.sort(values)[-2:]
     return bool(np.isclose(second, first, rtol=1e-4))
 

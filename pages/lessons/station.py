@@ -56,7 +56,7 @@ class Station:
         return self.question.answer_of(run)
 
     def fits(self, run: Run) -> bool:
-        """Whether the opened model is of the family that the station is about."""
+        """True if the opened model is of the family that the station is about."""
         return Need.OWN_LAYERS in run.opened.features and STACKS[self.checkpoint] == frozenset(run.trace.streams)
 
     @property

@@ -294,7 +294,7 @@ def _beam_attention(run: Run, tree: BeamTree, place: int) -> tuple[Any, dict[str
 
 
 def _is_written(run: Run, tokens: Sequence[int]) -> bool:
-    """Whether the run wrote these tokens; the end token may be missing where the length limit came first."""
+    """True if the run wrote these tokens; the end token may be missing where the length limit came first."""
     trace, ends = run.trace, run.opened.model.ends
     ours, theirs = ([i for i in ids if i not in ends] for ids in (tokens, trace.next_ids[trace.first_written :]))
     return ours == theirs

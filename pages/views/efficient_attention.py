@@ -389,7 +389,7 @@ def patterns(
 
 
 def _writes(run: Run) -> bool:
-    """Whether the model writes or fills in anything in this run."""
+    """True if the model writes or fills in anything in this run."""
     features = run.opened.features
     if Need.MASKED_MODEL in features:
         return run.opened.tokenizer.mask in run.trace.streams["encoder"].tokens.ids

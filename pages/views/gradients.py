@@ -123,7 +123,7 @@ def _undone(attention: Attention) -> str:
 
 
 def _removes_residual(opened: Checkpoint) -> bool:
-    """Whether each sub-layer of the model has a residual connection of its own."""
+    """True if each sub-layer of the model has a residual connection of its own."""
     try:
         ResidualOff().edits(opened.model)
     except ValueError:

@@ -48,7 +48,7 @@ NOTHING = 0, -1
 
 
 def _adds(run: Run) -> bool:
-    """Whether the model adds a table to its embeddings; some of Hugging Face order their sines differently."""
+    """True if the model adds a table to its embeddings; some of Hugging Face order their sines differently."""
     return Need.ADDED_POSITIONS in run.opened.features or run.opened.config.positions == "sinusoidal"
 
 
@@ -67,7 +67,7 @@ def _attention_with(run: Run, field: str) -> Attention | None:
 
 
 def _follows_formula(run: Run) -> bool:
-    """Whether its table is one of sines and cosines in the paper's order of dimensions."""
+    """True if its table is one of sines and cosines in the paper's order of dimensions."""
     return Need.ADDED_POSITIONS in run.opened.features and run.opened.config.positions == "sinusoidal"
 
 
@@ -564,7 +564,7 @@ def distance(
     key: int | None = KEY,
     shift: int | None = SHIFT,
 ) -> Result:
-    """Whether what the model does for positions depends on their distance alone."""
+    """A measure of how far what the model does for positions depends on their distance alone."""
     match _scheme(run):
         case "added":
             return _similarities(run, _table(run, side), rows, measure, origin)

@@ -69,7 +69,7 @@ class _Sides:
 
     @property
     def comparable(self) -> bool:
-        """Whether the two sides share a query."""
+        """True if the two sides share a query."""
         return self.joined is not None and not np.isnan(self.joined.distances).all()
 
 

@@ -45,7 +45,7 @@ class Block:
 
     @property
     def holds_blocks(self) -> bool:
-        """Whether it is a frame around others."""
+        """True if it is a frame around others."""
         return self.kind in ("box", "explained", "offer", "closed")
 
 

@@ -25,7 +25,7 @@ def _of_product(left: Array, right: Array) -> Array:
 
 
 def has_dictionary(opened: Checkpoint, trace: Trace, kind: Kind) -> bool:
-    """Whether an output matrix reads the stream that this attention writes into, as wide as the embeddings."""
+    """True if an output matrix reads the stream that this attention writes into, as wide as the embeddings."""
     if trace.streams[kind.queries].predicts is None or Need.LOGITS not in opened.features:
         return False
     width = trace.attention(kind.name, kind.layers[0]).key_input.shape[-1]

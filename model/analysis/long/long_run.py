@@ -1,4 +1,4 @@
-"""A run on a long text: its queries and keys are kept, and weights are computed from them where somebody looks.
+"""A run on a long text: its queries and keys are kept, and weights are computed from them on demand.
 
 All weights of a long text would not fit: at 4,096 tokens those of one head take 67 MB.
 """

@@ -56,7 +56,7 @@ def largest_changes(before: Trace, after: Trace) -> dict[str, Array]:
 
 
 def are_identical(before: Trace, after: Trace) -> bool:
-    """Whether all attention weights and all logits are equal, bit for bit."""
+    """True if all attention weights and all logits are equal, bit for bit."""
     return np.array_equal(before.logits, after.logits) and all(
         np.array_equal(attention.pattern, after.attentions[address].pattern)
         for address, attention in before.attentions.items()

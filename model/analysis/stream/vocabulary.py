@@ -61,7 +61,7 @@ def groups_of(tokens: Tokens) -> tuple[str, ...]:
 
 
 def kind_of(tokenizer: Tokenizer, token: str, token_id: int) -> Kind:
-    """Whether a token is text, a byte, special or unknown."""
+    """The kind of a token: text, a byte, special or unknown."""
     if BYTE.fullmatch(token):
         return "byte"
     if token_id == tokenizer.unknown:

@@ -181,7 +181,7 @@ def _sublayer_boxes(
 
 
 def _shares_norm(trace: Trace, sublayer: SubLayer) -> bool:
-    """Whether the sub-layer before it in a parallel layer reads the same norm."""
+    """True if the sub-layer before it in a parallel layer reads the same norm."""
     if sublayer.placement != "parallel":
         return False
     first = next(s for s in trace.streams[sublayer.stack].sublayers if s.layer == sublayer.layer)

@@ -96,7 +96,7 @@ class Pass:
     entered: set[nn.Module] = field(default_factory=set)
     """embeddings whose stack has begun"""
     seen: list[Any] | None = None
-    """every call of this pass, in order, where somebody wants to see them"""
+    """every call of this pass, in order, where they are asked for"""
 
 
 PASS: ContextVar[Pass | None] = ContextVar("forward_pass", default=None)

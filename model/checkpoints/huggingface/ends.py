@@ -68,7 +68,7 @@ class FoundEmbedding(nn.Module):
 
     @property
     def learned(self) -> bool:
-        """Whether the positions were trained: rows of sines and cosines all have one length."""
+        """True if the positions were trained: rows of sines and cosines all have one length."""
         lengths = self.positions.norm(dim=-1)
         return not torch.allclose(lengths[1:], lengths[1], rtol=1e-3)
 
@@ -153,7 +153,7 @@ def find_embedding(
 
 
 def _leads_to(norm: ModuleCall, first: ModuleCall, calls: Sequence[ModuleCall]) -> bool:
-    """Whether the first layer reads what the norm gives, or one linear map of it (ALBERT)."""
+    """True if the first layer reads what the norm gives, or one linear map of it (ALBERT)."""
     maps = (each for each in calls if isinstance(each.module, LINEAR) and close(each.x, norm.y))
     return close(norm.y, first.x) or any(close(each.y, first.x) for each in maps)
 
@@ -213,12 +213,12 @@ def _find_positions(found: FoundEmbedding, added: Sequence[ModuleCall]) -> None:
 
 
 def _is_addend(call: ModuleCall, lookup: ModuleCall) -> bool:
-    """Whether a call looks like a table that is added to the embeddings: no module of parts, and of their shape."""
+    """True if a call looks like a table that is added to the embeddings: no module of parts, and of their shape."""
     return not list(call.module.children()) and batched(call.out).shape[1:] == lookup.out.shape[1:] and _is_table(call)
 
 
 def _is_table(call: ModuleCall) -> bool:
-    """Whether its output is made of rows of a matrix that it holds."""
+    """True if its output is made of rows of a matrix that it holds."""
     return _table_of(call.module, batched(call.out)[0]) is not None or (
         isinstance(call.module, nn.Embedding) and call.inputs[0].dtype == torch.int64
     )

@@ -84,7 +84,7 @@ def read_tokenizer(folder: Path) -> Any:
 
 
 def _needs_no_vocabulary(folder: Path) -> bool:
-    """Whether the folder names a tokenizer that reads bytes or characters and so has no file of its pieces (ByT5)."""
+    """True if the folder names a tokenizer that reads bytes or characters and so has no file of its pieces (ByT5)."""
     path = folder / "tokenizer_config.json"
     named = read_json_object(path).get("tokenizer_class") if path.is_file() else None
     known = tokenizer_class_from_name(named) if isinstance(named, str) else None

@@ -177,7 +177,7 @@ def _first(outputs: Sequence[ModuleCall], x: Tensor, alike: Callable) -> Source 
 
 
 def _multiplied(call: ModuleCall, x: Tensor, angles: tuple[Tensor, Tensor] | None) -> Source | None:
-    """Whether each row of x, (1, heads, position, width), is a multiple of what the module gave there, rotated or not.
+    """Find heads of x, (1, heads, position, width), that are multiples of what the module gave, rotated or not.
 
     Where the multiple is the same everywhere, it is the factor of the heads.
     """
@@ -214,7 +214,7 @@ def _parts(out: Tensor, n: int, width: int, heads_first: bool) -> Tensor | None:
 
 
 def _heads(call: ModuleCall, x: Tensor, alike: Callable[[Tensor, Tensor], bool]) -> HeadColumns | None:
-    """Whether the heads of x, (1, heads, position, width), are parts of a module's output, by the measure `alike`."""
+    """Find the heads of x, (1, heads, position, width), as parts of a module's output, by the measure `alike`."""
     n, width = x.shape[2:]
     for heads_first in (False, True):
         if (parts := _parts(call.out, n, width, heads_first)) is None:

@@ -108,7 +108,7 @@ class HookedModel(Network):
         self.notes: list[str] = []
         """what could not be read, in sentences for the screen"""
         self._address(calls)
-        self.found = self._find_attentions(calls, seen)
+        self.attention_parts = self._find_attentions(calls, seen)
         self.blocks = self._find_blocks(seen)
         modules = [each for each in seen if isinstance(each, ModuleCall)]
         for name in self.stacks:
@@ -164,7 +164,7 @@ class HookedModel(Network):
         return frozenset({end, *self._tokens("eos_token_id")} - {None})
 
     def check_start(self) -> None:
-        """Whether what the settings want a decoder with an encoder to begin with can be read.
+        """Check that the settings let a decoder with an encoder begin with a token that there is.
 
         Raises:
             Unreadable: the model has no such token.
@@ -227,7 +227,7 @@ class HookedModel(Network):
         return tuple(kinds)
 
     def _whole(self, points: AttentionPoints) -> bool:
-        """Whether its steps can be read, or none of any attention can."""
+        """True if its steps can be read, or none of any attention can."""
         exact = [each for site in self.sites.values() if site.exact for each in site.points]
         return points in exact or not exact
 
@@ -320,7 +320,7 @@ class HookedModel(Network):
                     if site not in block.sites:
                         continue
                     kind = "cross_attn" if self._place(site.points[0])[0] == "cross" else "self_attn"
-                    found = self.found[site]
+                    found = self.attention_parts[site]
                     parts = {module, found.w_o, *(heads.module for heads in found.projections.values())} - {None}
                     named[kind] = sum(p.numel() for p in {p for part in parts for p in part.parameters()})
                 total = sum(parameter.numel() for parameter in block.module.parameters())
@@ -334,7 +334,7 @@ class HookedModel(Network):
 
     def parts_of(self, points: AttentionPoints) -> AttentionParts:
         """Where an attention's queries, keys and values come from."""
-        return next(found for site, found in self.found.items() if points in site.points)
+        return next(found for site, found in self.attention_parts.items() if points in site.points)
 
     def projections(self, points: AttentionPoints) -> Projections | None:
         """The matrices of an attention; None where one of them was not found."""
@@ -374,9 +374,9 @@ class HookedModel(Network):
     def leave_out(self, points: AttentionPoints, names: Iterable[str]) -> None:
         """Forget the matrices of these steps, q, k, v or out: the model does more there than was found."""
         site = next(site for site in self.sites.values() if points in site.points)
-        found = self.found[site]
+        found = self.attention_parts[site]
         kept = {name: heads for name, heads in found.projections.items() if name not in names}
-        self.found[site] = replace(found, projections=kept, w_o=None if "out" in names else found.w_o)
+        self.attention_parts[site] = replace(found, projections=kept, w_o=None if "out" in names else found.w_o)
         self._projections.clear()
         self.config = replace(self.config, positions=self._name_positions())
 
@@ -461,9 +461,10 @@ class HookedModel(Network):
 
     def _find_block(self, block: Block, event: ModuleCall, inner: Sequence[Event]) -> None:
         own = {module for module, site in self.sites.items() if site in block.sites}
-        own = {part for module in own for part in module.modules()} | {self.found[site].w_o for site in block.sites}
-        own |= {heads.module for site in block.sites for heads in self.found[site].projections.values()}
-        outputs = [self.found[site].w_o for site in block.sites]
+        parts = [self.attention_parts[site] for site in block.sites]
+        outputs = [each.w_o for each in parts]
+        own = {part for module in own for part in module.modules()} | set(outputs)
+        own |= {heads.module for each in parts for heads in each.projections.values()}
         block.arrangement = find_arrangement(event, inner, outputs, own)
         stack = getattr(self, block.stack)
         block.numbers = [self._place(points)[1] for points in block.sites[0].points]
@@ -495,7 +496,7 @@ class HookedModel(Network):
         return {block.module for block in self.blocks_of(stack)}
 
     def _describe(self, call: AttentionCall) -> HookedConfig:
-        config, found = self.model.config.get_text_config(), self.found[self.sites[call.module]]
+        config, found = self.model.config.get_text_config(), self.attention_parts[self.sites[call.module]]
         table = self.embeddings[next(iter(self.stacks))]
         arrangement = self.blocks[0].arrangement if self.blocks else None
         norm = next((each for each in self.blocks[0].norms[-1] if each), None) if arrangement else None
@@ -529,13 +530,13 @@ class HookedModel(Network):
     def _name_positions(self) -> str:
         """How the model encodes positions; "none" only where every step was found and none of them depends on them."""
         tables = list(self.embeddings.values())
-        if any(found.rotated for found in self.found.values()):
+        if any(found.rotated for found in self.attention_parts.values()):
             return "rope"
         if added := next((table for table in tables if table.rows is not None), None):
             return "learned" if added.learned else "sinusoidal"
         if self._biased:
             return "relative bias"
-        whole = all({"q", "k"} <= found.projections.keys() for found in self.found.values())
+        whole = all({"q", "k"} <= found.projections.keys() for found in self.attention_parts.values())
         whole &= all(table.known and not table.moving for table in tables) and self.layers_run_alone
         whole &= len(self.blocks) >= (getattr(self.model.config.get_text_config(), "num_hidden_layers", 0) or 0)
         return "none" if whole and all(block.arrangement for block in self.blocks) else "unread"
@@ -545,7 +546,7 @@ class HookedModel(Network):
     def _attach(self) -> None:
         self.model.register_forward_pre_hook(_begin_pass)
         for module, site in self.sites.items():
-            _attach_site(module, site, self.found[site])
+            _attach_site(module, site, self.attention_parts[site])
         for name, embedding in self.embeddings.items():
             for first in self.blocks_of(name)[:1]:
                 embedding.attach(first.module, first.sites[0])
@@ -659,7 +660,7 @@ def _path(place: tuple[str, int]) -> str:
 
 
 def _is_causal(call: AttentionCall) -> bool:
-    """Whether no position sees a later one: told by the mask that was used, not by what a model says of itself."""
+    """True if no position sees a later one: told by the mask that was used, not by what a model says of itself."""
     if call.mask is None:
         return False
     hidden = ~call.mask if call.mask.dtype == torch.bool else call.mask < torch.finfo(call.mask.dtype).min / 2

@@ -44,12 +44,12 @@ def batched(x: Tensor) -> Tensor:
 
 
 def close(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors are equal but for rounding, which grows with the largest of their numbers."""
+    """True if two tensors are equal but for rounding, which grows with the largest of their numbers."""
     return a.shape == b.shape and float((a - b).abs().max()) <= 1e-5 * max(1.0, float(b.abs().max()))
 
 
 def same(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors hold the same numbers in the same order, whatever their shapes."""
+    """True if two tensors hold the same numbers in the same order, whatever their shapes."""
     return a.numel() == b.numel() and torch.equal(a.flatten(), b.flatten())
 
 

@@ -100,5 +100,5 @@ class HookedSteps(Steps):
 
 
 def _remembers_keys_alone(config: Any) -> bool:
-    """Whether every layer is an attention, of which the cache holds keys and values; convolutions keep other states."""
+    """True if every layer is an attention, of which the cache holds keys and values; convolutions keep other states."""
     return set(getattr(config.get_text_config(decoder=True), "layer_types", None) or ()) <= ATTENTIONS

@@ -1,4 +1,4 @@
-"""Whether what was found gives what the model computes: each step of the probe's run, computed again."""
+"""Checks that the parts of a model give what it computes: each step of the probe's run, computed again."""
 
 from collections.abc import Iterator
 
