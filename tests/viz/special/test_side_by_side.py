@@ -1,7 +1,6 @@
 """Side by side as it is drawn: both sides' own numbers in one range, their difference, and why a cell is blank."""
 
 import numpy as np
-import pytest
 
 from model.analysis.heads.two_heads import Side, join, piece_table
 from model.checkpoints.translator import Translator
@@ -32,16 +31,6 @@ def column(figure, number: int) -> np.ndarray:
     axis = "x" if number == 1 else f"x{number}"
     found = [heat for heat in figure.data if (heat.xaxis or "x") == axis and heat.coloraxis]
     return np.nanmax(np.stack([np.where(np.isnan(heat.z), -np.inf, heat.z) for heat in found]), axis=0)
-
-
-@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
-def test_two_heads_and_their_difference_are_the_runs_numbers(trace: Trace, kind: str) -> None:
-    left, right = (drawn_from(trace, kind, head) for head in (0, 2))
-    figure, _ = compared(left, right)
-    for number, (panel, _) in enumerate((left, right), start=1):
-        assert np.array_equal(column(figure, number), np.where(panel.mask, panel.weights, -np.inf))
-    expected = np.where(left[0].mask, right[0].weights - left[0].weights, -np.inf)
-    assert np.array_equal(column(figure, 3), expected)
 
 
 def test_weights_share_one_range_the_difference_is_centred_and_both_are_stated(trace: Trace) -> None:

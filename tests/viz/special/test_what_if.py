@@ -38,15 +38,6 @@ def drawn(before: Trace, after: Trace, kind: str, edited: tuple = ()) -> tuple:
     return form, figure, maps, one, other
 
 
-@pytest.mark.parametrize("kind", list(KINDS))
-def test_the_three_maps_are_the_two_runs_and_their_difference(trace: Trace, changed: Trace, kind: str) -> None:
-    _, _, (before, after, difference), one, other = drawn(trace, changed, kind)
-    assert np.array_equal(before.z, np.where(one.mask[1], one.pattern[1], np.nan), equal_nan=True)
-    assert np.array_equal(after.z, np.where(other.mask[1], other.pattern[1], np.nan), equal_nan=True)
-    either = one.mask[1] | other.mask[1]
-    assert np.array_equal(difference.z, np.where(either, other.pattern[1] - one.pattern[1], np.nan), equal_nan=True)
-
-
 def test_weights_share_one_range_and_the_difference_is_centred(trace: Trace, changed: Trace) -> None:
     _, figure, (before, after, difference), _, _ = drawn(trace, changed, "cross")
     assert before.coloraxis == after.coloraxis == "coloraxis"
