@@ -126,11 +126,11 @@ def step_at(address: str) -> Step:
     try:
         parts = urlsplit(address.strip())
     except ValueError as error:
-        raise ValueError("This is not an address. Copy it with Link, in the sidebar.") from error
+        raise ValueError("This is not an address. Copy it with Share, above the page.") from error
     name = unquote(parts.path.rstrip("/").rsplit("/", 1)[-1])
     page = name if name in _pages() else Path(HOME.path).stem
     if name not in {*_pages(), ""} or not (parts.scheme or name):
-        raise ValueError("This address names no page of this app. Copy it with Link, in the sidebar.")
+        raise ValueError("This address names no page of this app. Copy it with Share, above the page.")
     return step_of(page, dict(parse_qsl(parts.query)))
 
 

@@ -28,7 +28,7 @@ def compose() -> None:
     with st.expander("For teachers: a course of your own", icon=":material/edit_note:", expanded=bool(draft())):
         st.markdown(
             "Put views of this app into an order of your own, each with an instruction and a question, and hand out "
-            "one link. On any page, open **Link** in the sidebar and choose **Add to a course**, or paste the address "
+            "one link. On any page, open **Share** above the page and choose **In a course**, or paste the address "
             "of a view here. Nobody needs an account, and the server stores nothing: the course is in its link, and "
             "the answers stay in each student's browser until the student downloads or copies them."
         )

@@ -9,7 +9,7 @@ import streamlit as st
 from model.run import Run
 from pages.lessons.guesses import ask, questions, subject_of
 from pages.lessons.question import Asked
-from pages.widgets.controls import toggle
+from pages.widgets.controls import is_on
 from pages.widgets.proof_strip import proof_strip
 from pages.widgets.question import SKIPPED, Card, begin_question, show_question
 
@@ -29,18 +29,14 @@ class OpenQuestion:
     """None: there is nothing to guess"""
 
 
-def offer_guesses() -> None:
-    """The switch, in the sidebar."""
-    toggle(
-        "Guess first",
-        SWITCH,
-        help="Asks a question about this run on every page, before its picture is shown.",
-    )
+def turn_guessing() -> None:
+    """Before the page runs again: ask questions, or no longer."""
+    st.session_state[SWITCH] = "" if is_on(SWITCH) else "true"
 
 
 def guess_first(run: Run, page: str) -> None:
     """If the switch is on, a question; until that is answered or skipped, the page ends below it."""
-    if st.session_state.get(SWITCH) and page in questions() and not _show(run, page):
+    if is_on(SWITCH) and page in questions() and not _show(run, page):
         proof_strip(run)
         st.stop()
 

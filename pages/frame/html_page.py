@@ -1,6 +1,7 @@
 """What the HTML page itself brings, before anything is drawn.
 
-The style sheet, so that it holds from the first frame and nothing moves later. Of a server that is just starting,
+The style sheet, so that it holds from the first frame and nothing moves later. Light or dark as the visitor chose it,
+before Streamlit asks. Of a server that is just starting,
 Plotly: its script takes a browser more than half a second, which it has while the server imports torch. And the content
 security policy, by which a browser calls no other machine, whatever a page might hold.
 """
@@ -20,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 STYLE = Path(__file__).with_name("style.css")
+SCHEME = Path(__file__).with_name("scheme.js")
 SCRIPTS = Path(streamlit.__file__).with_name("static") / "static/js"
 MOVED = {"translate": "", "how_it_is_known": "verification", "said_and_measured": "common_claims"}
 """addresses that a reader may guess, or know from earlier versions -> today's, below the root"""
@@ -79,7 +81,10 @@ def security_policy(host: str) -> str:
 @cache
 def _script_hashes() -> str:
     page = (SCRIPTS.parents[1] / "index.html").read_text(encoding="utf-8")
-    digests = (hashlib.sha256(script.encode()).digest() for script in _INLINE_SCRIPT.findall(page + _early_plotly()))
+    digests = (
+        hashlib.sha256(script.encode()).digest()
+        for script in _INLINE_SCRIPT.findall(page + _scheme() + _early_plotly())
+    )
     return "".join(f" 'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
 
 
@@ -95,8 +100,8 @@ async def _complete(request: Request, answer: Callable[[Request], Awaitable[Resp
     body = b"".join([part async for part in response.body_iterator])
     # In the body, and so after Streamlit's own styles.
     style = f"<style>{STYLE.read_text(encoding='utf-8')}</style></body>".encode()
-    if not has_started():
-        body = body.replace(b"</head>", f"{_early_plotly()}</head>".encode(), 1)
+    early = _scheme() + ("" if has_started() else _early_plotly())
+    body = body.replace(b"</head>", f"{early}</head>".encode(), 1)
     return HTMLResponse(body.replace(b"</body>", style, 1), response.status_code, {"Cache-Control": "no-cache"})
 
 
@@ -107,6 +112,12 @@ def _moved(request: Request) -> str | None:
         del query["card"]
         return f"./gradients?{urlencode(query | {'part': tab})}"
     return f"./{MOVED[page]}{request.url.query and '?'}{request.url.query}" if page in MOVED else None
+
+
+@cache
+def _scheme() -> str:
+    """HTML that makes the page light or dark as the visitor chose it; Streamlit's own script comes after it."""
+    return f"<script>{SCHEME.read_text(encoding='utf-8')}</script>"
 
 
 @cache

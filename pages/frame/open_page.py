@@ -25,13 +25,13 @@ from pages.compute.cache import on_cpu
 from pages.compute.queue import answer_move
 from pages.compute.runs import compute, expected_seconds, open_translator
 from pages.compute.trace_file import named_trace_file, tokens_of
+from pages.frame.bar import note_tokens, show_bar
 from pages.frame.course import show_course
 from pages.frame.guess_first import guess_first
 from pages.frame.menu import HOME, route, runs_as_page
 from pages.frame.sidebar import Inputs, current_inputs
 from pages.frame.tour import show_tour
 from pages.views import Control
-from pages.widgets.changes import show_kept
 from pages.widgets.chart import name_files
 from pages.widgets.controls import chosen_number, toggle
 from pages.widgets.glossary import define
@@ -56,8 +56,8 @@ def open_page(file: str) -> Run:
     answer_move()
     inputs = current_inputs(file)
     _note_visit(Path(file).stem)
+    show_bar(page_of(file), inputs.translator, inputs.request)
     _show_header(file)
-    show_kept(inputs.kept, inputs.translator)
     for note in inputs.notes:
         st.info(as_markdown(note), icon=":material/info:")
     if inputs.translator is None:
@@ -73,6 +73,7 @@ def open_page(file: str) -> Run:
         _stop(
             f"Of this model only the attention weights can be read, and only from Python. {' '.join(trace.notes[:1])}"
         )
+    note_tokens(trace, inputs.place.kind)
     name_files(trace.checkpoint, trace.checkpoint_hash)
     if Need.MATRICES in page_of(file).needs:
         _check_steps(translator, trace, inputs.place)
@@ -85,7 +86,7 @@ def open_page(file: str) -> Run:
     opened = named_trace_file()
     if opened and tokens_of(trace) == opened.tokens:
         st.info(as_markdown(opened.agreement), icon=":material/draft:")
-    _say_temperature(inputs)
+    _say_changes(inputs)
     if inputs.tau != 1:
         _show_effect(inputs, runs.run(translator, replace(request, interventions=inputs.kept)), trace)
     chosen = chosen_number("query"), chosen_number("key")
@@ -243,14 +244,20 @@ def _show_effect(inputs: Inputs, before: Trace, after: Trace) -> None:
             st.html(word_diff(before.translation, after.translation))
 
 
-def _say_temperature(inputs: Inputs) -> None:
-    """One line beside the title if the temperature is not 1; the style sheet places it where it pushes nothing away."""
+def _say_changes(inputs: Inputs) -> None:
+    """One line beside the title if the model is changed; the style sheet places it where it pushes nothing away."""
     with st.container(key="at-work"):
-        if inputs.tau != 1:
-            where = inputs.place.in_words(inputs.scope)
+        if count := len(inputs.request.interventions):
             writes = inputs.request.target is None and inputs.translator and Need.LOGITS in inputs.translator.features
             again = ", and wrote its text again" if writes else ""
-            st.caption(f":material/thermostat: τ = {inputs.tau:g} in {where}: the model ran again with it{again}.")
+            if inputs.tau == 1:
+                text = f"{count} {'change' if count == 1 else 'changes'} in the model"
+                icon = ":material/science:"
+            else:
+                more = f", and {count - 1} more" if count > 1 else ""
+                text = f"τ = {inputs.tau:g} in {inputs.place.in_words(inputs.scope)}{more}"
+                icon = ":material/thermostat:"
+            st.caption(f"{icon} {text}: the model ran again with {'it' if count == 1 else 'them'}{again}.")
 
 
 def _show_header(file: str) -> None:

@@ -21,6 +21,7 @@ from pages import PAGES, Page, next_page, page_of
 from pages.compute.cache import cached, put
 from pages.compute.on_request import clicked
 from pages.compute.queue import in_turns, model_queue
+from pages.frame.bar import offer_export
 from pages.frame.course import COURSE
 from pages.frame.open_page import choose_checkpoint, is_first_visit, open_page, show_answer
 from pages.views import OUTCOME, Control, Offer, OnRequest, Result, View, call
@@ -156,6 +157,8 @@ def _draw_foot(run: Run, drawn: Sequence["_Drawn"], key: str, chosen: Chosen, co
     exports = [one for one in drawn if one.can_be_exported]
     if exports:
         parts["export"] = ":material/download: Export", lambda: [one.export(len(exports) > 1) for one in exports]
+        close = partial(controls.close_in_fold, key, "export")
+        offer_export(lambda: [one.export(len(exports) > 1) for one in exports], close)
     views = [one.view for one in drawn]
     title = ": ".join(dict.fromkeys([page_of(f"{views[0].page}.py").title, views[0].title])) if views else "Long text"
     sections = dict.fromkeys(section for one in drawn for section in cited_sections(one.result.blocks))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,21 +41,17 @@ from pages.compute.runs import (
     open_translator,
     run,
 )
-from pages.compute.trace_file import file_of, link_to, named_trace_file, target_of
-from pages.frame.course import COURSE, DRAFT, add_step, step_of
+from pages.compute.trace_file import link_to, named_trace_file, target_of
+from pages.frame.course import COURSE, DRAFT
 from pages.frame.examples import example_menu
-from pages.frame.find_word import find_word
-from pages.frame.guess_first import offer_guesses
 from pages.frame.here import show_here
 from pages.frame.menu import pages_by_path
 from pages.frame.stations import notice_own_sentence, take_place
 from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers, rename_parameters, short_title
 from pages.views.examples import examples_of
-from pages.widgets.canvas import component
-from pages.widgets.changes import kept_changes
+from pages.widgets.changes import TEMPERATURES, kept_changes, show_active, stay_where_set, temperatures_elsewhere
 from pages.widgets.controls import (
-    LONGEST_IN_LINK,
     choice,
     follow_default,
     keep_clicks,
@@ -67,7 +62,6 @@ from pages.widgets.controls import (
     select,
     steps,
     text_area,
-    texts_not_in_link,
     toggle,
     turn_to_kind,
 )
@@ -85,12 +79,9 @@ KIND_HELP = (
 )
 MOST_NOTES = 3
 """of what could not be read of a model: often the same in each layer"""
-LINK = "Opens this page with your texts and settings."
-LINK_WITHOUT_TEXT = (
-    f"Opens this page with your settings, but not with your text: a link has room for {LONGEST_IN_LINK:,} characters. "
-    "After a reload the text is gone. The file of this run keeps what the model read."
-)
 IGNORED = "This page does not depend on it, unless a temperature τ acts there."
+KEPT_AT_RESET = (TOUR, COURSE, DRAFT)
+"""keys of the session"""
 BEGINS = "begins"
 """in the session: whether it shows its first page, by no link"""
 BEGAN = "began"
@@ -114,7 +105,7 @@ class Inputs:
     tau: float
     scope: str
     kept: tuple[Intervention, ...]
-    """changes of What if that are kept on; `request` has them, too"""
+    """temperatures at other places, and changes of What if that are kept on; `request` has them, too"""
     effect: DeltaGenerator
     """below the temperature: room for what it changes"""
     begins: bool
@@ -162,67 +153,24 @@ def _sidebar(page: Page, address: str) -> Inputs:
         notice_own_sentence()
     with st.sidebar:
         texts, where, look, model = (st.container() for _ in range(4))
-        with model:
+        with model, st.container(key="model-row", horizontal=True, gap="small"):
             checkpoint, translator, problem = _choose_model(notes)
+            st.button("Reset", key="reset", on_click=reset_controls, args=(KEPT_AT_RESET,))
         with texts:
             request = _texts(translator, checkpoint, notes)
+        with where:
+            place = _place(translator, page, address, _ignored(page), notes)
+        stay_where_set(place)
         with look:
             tau, scope = _temperature(notes)
             effect = st.container()
-        with where:
-            place = _place(translator, page, address, _ignored(page, tau, scope), notes)
-        share = st.container(key="sidebar-acts", horizontal=True)
-    kept = kept_changes(translator, editing=page.path.endswith("what_if.py"))
-    changes = (*(() if tau == 1 else (AttentionTemperature(tau, **place.address(scope)),)), *kept)
-    request = replace(request, interventions=changes)
-    with share:
-        _link_and_reset(page, translator, request)
+    here = None if tau == 1 else AttentionTemperature(tau, **place.address(scope))
+    elsewhere = temperatures_elsewhere(translator, place, scope, tau, notes)
+    kept = (*elsewhere, *kept_changes(translator, editing=page.path.endswith("what_if.py")))
+    request = replace(request, interventions=kept if here is None else (here, *kept))
+    with look:
+        show_active(request.interventions, here, translator and translator.model)
     return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept, effect, begins)
-
-
-def _link_and_reset(page: Page, translator: Translator | None, request: Request) -> None:
-    """The address of what is on screen, with a button that copies it; a search; a button that resets every page."""
-    with st.popover("Link", width="content"):
-        too_long = texts_not_in_link()
-        component("share")(key="share", data={"promise": LINK_WITHOUT_TEXT if too_long else LINK})
-        if too_long and translator:
-            _offer_trace_file(translator, request)
-        _offer_course(page)
-    with st.popover("Search", width="content"):
-        find_word()
-        offer_guesses()
-    st.button("Reset", on_click=reset_controls, args=((TOUR, COURSE, DRAFT),))
-
-
-def _offer_trace_file(translator: Translator, request: Request) -> None:
-    """What keeps a run whose text is too long for a link: its file, made when it is requested."""
-    fitting = replace(request, source=translator.truncate(request.source)) if request.chat is None else request
-    if fitting.target is not None:
-        fitting = replace(fitting, target=translator.truncate(fitting.target))
-    st.download_button(
-        "Save this run",
-        data=partial(file_of, translator, fitting),
-        file_name="run.npz",
-        key="save-run",
-        icon=":material/download:",
-        on_click="ignore",
-        help="The app opens it when it is started with: streamlit run app.py -- --trace run.npz",
-    )
-
-
-def _offer_course(page: Page) -> None:
-    """A button that adds the view to the course that a teacher is putting together."""
-    st.button(
-        "Add to a course", key="course-add-view", icon=":material/playlist_add:", on_click=_add_view, args=(page,)
-    )
-    if steps := st.session_state.get(DRAFT):
-        count = f"{len(steps)} {'step' if len(steps) == 1 else 'steps'}"
-        st.caption(f"Your course has {count}. Put it together at the end of the page Learn.")
-
-
-def _add_view(page: Page) -> None:
-    """Before the page runs again: the address still is that of the view."""
-    add_step(step_of(Path(page.path).stem, st.query_params.to_dict()))
 
 
 def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> Request:
@@ -467,11 +415,12 @@ def _place(
     return place
 
 
-def _ignored(page: Page, tau: float, scope: str) -> tuple[str, ...]:
-    """Keys of the controls that change nothing on the page; the place counts where a temperature acts on it."""
-    if tau != 1 and scope != "everywhere":
-        return ()
-    return page.ignores
+def _ignored(page: Page) -> tuple[str, ...]:
+    """Keys of the controls that change nothing on the page; the place counts where a temperature acts on some."""
+    state, asked = st.session_state, st.query_params
+    tau = state.get("tau", 1.0 if "tau" not in asked else None)
+    everywhere = "everywhere" in (state.get("scope"), asked.get("scope", "").lower())
+    return () if (tau != 1 and not everywhere) or state.get(TEMPERATURES) else page.ignores
 
 
 def _temperature(notes: list[str]) -> tuple[float, str]:

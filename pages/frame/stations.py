@@ -4,6 +4,7 @@ import streamlit as st
 
 from pages.lessons import lessons
 from pages.lessons.station import Lesson, Station
+from pages.widgets.changes import FOLLOWED, TEMPERATURES
 from viz.tokens import as_markdown
 
 LESSON, STATION = "lesson", "station"
@@ -55,6 +56,9 @@ def _go(lesson: Lesson, number: int, stay: set[str] = frozenset()) -> None:
     state, station = st.session_state, lesson.stations[number]
     _keep_own(station)
     state.update({key: value for key, value in station.controls.items() if key not in stay})
+    state[FOLLOWED] = None
+    if TEMPERATURES not in st.query_params or state.get(TEMPERATURES):
+        state[TEMPERATURES] = ()
     state[AT] = lesson.name(number)
     for name, slug in ((LESSON, lesson.slug), (STATION, station.slug)):
         state[name] = st.query_params[name] = slug
@@ -64,7 +68,7 @@ def _keep_own(station: Station) -> None:
     """Before a station's sentence comes: keep the person's, unless one was kept, and what came since is a station's."""
     state = st.session_state
     if "source" in state and (OWN not in state or (AT not in state and not _is_a_stations())):
-        keys = station.controls.keys() - station.chosen.keys()
+        keys = (station.controls.keys() - station.chosen.keys()) | {TEMPERATURES, FOLLOWED}
         state[OWN] = {key: state[key] for key in keys if key in state}
 
 

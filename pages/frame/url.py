@@ -12,6 +12,7 @@ TEXTS = {
     "typed",
     "changes",
     "add",
+    "temperatures",
     "prefix",
     "pe_order",
     "layers_token",

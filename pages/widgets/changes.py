@@ -1,18 +1,26 @@
-"""The changes made on the page What if, in the session and in the link; they can be kept on for all pages."""
+"""The changes at work, in the session and in the link: temperatures, and what is kept on of What if for all pages."""
+
+from collections.abc import Mapping
+from typing import Any
 
 import streamlit as st
 
 from model.checkpoints.checkpoint import Checkpoint
-from model.interventions import Intervention, describe
+from model.interventions import AttentionTemperature, Intervention, describe
 from model.interventions.link import decode, encode
+from model.run import Place
+from model.trace import KIND_TITLES
+from pages.widgets.controls import follow_click
 
 CHANGES, PAST, NOTES, EDITION = "what_if_changes", "what_if_past", "what_if_notes", "what_if_edition"
 IN_LINK, ADDED = "changes", "add"
 KEPT = "kept"
 """in the session whether the changes are kept on; in the URL 1 if they are"""
 MOST_UNDONE = 50
-MOST_NAMED = 3
-"""changes in the banner"""
+TEMPERATURES = "temperatures"
+"""in the session and in the URL: temperatures that were set at other places than the chosen one"""
+FOLLOWED, SET = "temperature-followed", "temperature-set"
+"""in the session: the place and the scope of the slider in the run before; its temperature"""
 
 
 def kept_changes(opened: Checkpoint | None, editing: bool) -> tuple[Intervention, ...]:
@@ -31,15 +39,119 @@ def kept_changes(opened: Checkpoint | None, editing: bool) -> tuple[Intervention
     return () if editing or opened is None else current_changes(opened)
 
 
-def show_kept(changes: tuple[Intervention, ...], opened: Checkpoint | None) -> None:
-    """A banner that names the changes at work on this page, with a button that takes them off."""
+def show_active(changes: tuple[Intervention, ...], here: AttentionTemperature | None, model: Any) -> None:
+    """Draw a line for each change at work, with a button that removes it.
+
+    Args:
+        changes: at work in the run.
+        here: the one among them that the slider has set at the chosen place.
+        model: that they change.
+    """
     if not changes:
         return
-    with st.container(border=True, horizontal=True, vertical_alignment="center", key="kept-banner"):
-        named = " ".join(describe(change, opened.model) for change in changes[:MOST_NAMED])
-        more = " …" if len(changes) > MOST_NAMED else ""
-        st.markdown(f":material/science: **The model is changed on every page.** {named}{more}", width="stretch")
-        st.button("Take off", key="kept_off", on_click=keep_on, args=(False, True), help="The list on What if stays.")
+    st.markdown("Active changes")
+    with st.container(key="active-changes", gap="xxsmall"):
+        for number, change in enumerate(changes):
+            with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+                text = _temperature_in_words(change) if _is_temperature(change, here) else describe(change, model)
+                st.caption(text, width="stretch")
+                removes = {"on_click": _remove, "args": (change, change == here)}
+                st.button(
+                    ":material/close:", key=f"remove-{number}", help="Remove this change", type="tertiary", **removes
+                )
+
+
+def _is_temperature(change: Intervention, here: AttentionTemperature | None) -> bool:
+    return change == here or change in st.session_state.get(TEMPERATURES, ())
+
+
+def _temperature_in_words(change: AttentionTemperature) -> str:
+    """ "τ = 2 in Encoder self, layer 0, head 3"."""
+    parts = [KIND_TITLES[change.kind].removesuffix("-attention")] if change.kind else ["every attention"]
+    parts += [
+        f"{name} {number}" for name, number in (("layer", change.layer), ("head", change.head)) if number is not None
+    ]
+    return f"τ = {change.tau:g} in {', '.join(parts)}"
+
+
+def _remove(change: Intervention, here: bool) -> None:
+    """Before the page runs again: the model is without this change."""
+    state = st.session_state
+    if here:
+        state["tau"] = 1.0
+    elif change in state.get(TEMPERATURES, ()):
+        state[TEMPERATURES] = tuple(one for one in state[TEMPERATURES] if one != change)
+    else:
+        set_changes(tuple(one for one in state[CHANGES] if one != change))
+        if not state[CHANGES]:
+            keep_on(False)
+
+
+def stay_where_set(place: Place) -> None:
+    """Before the slider is drawn: a temperature stays at the head or layer for which it was set.
+
+    When another one is chosen, the slider has what was set there, or 1; when the slider is to act on more, or on less,
+    at the same place, the temperature goes along.
+
+    Args:
+        place: that is chosen now.
+    """
+    state = st.session_state
+    before, scope, tau = state.get(FOLLOWED), state.get("scope", "head"), state.get("tau", 1.0)
+    if before is None or before == (place, scope):
+        return
+    (old_place, old_scope), old_tau = before, state[SET]
+    address, old_address = place.address(scope), old_place.address(old_scope)
+    elsewhere = {_address(one): one for one in state.get(TEMPERATURES, ())}
+    if scope == old_scope and address != old_address and old_tau != 1:
+        elsewhere[tuple(old_address.items())] = AttentionTemperature(old_tau, **old_address)
+    found = elsewhere.pop(tuple(address.items()), None)
+    if tau == (1.0 if scope != old_scope else old_tau) and address != old_address:
+        follow_click("tau", found.tau if found else 1.0)
+    state[TEMPERATURES] = tuple(elsewhere.values())
+
+
+def temperatures_elsewhere(
+    opened: Checkpoint | None, place: Place, scope: str, tau: float, notes: list[str]
+) -> tuple[Intervention, ...]:
+    """The temperatures that were set at other places, from the session or, on a first visit, the link.
+
+    Args:
+        opened: None if the checkpoint could not be opened.
+        place: the chosen one.
+        scope: on what the slider acts there.
+        tau: that it shows.
+        notes: gets a sentence on each that could not be read, or does not fit the model.
+    """
+    state = st.session_state
+    state[FOLLOWED], state[SET] = (place, scope), tau
+    if TEMPERATURES not in state:
+        state[TEMPERATURES] = _temperatures_of_link(place.address(scope), notes)
+    if opened is not None:
+        for change in (one for one in state[TEMPERATURES] if why_unsupported(opened, one)):
+            state[TEMPERATURES] = tuple(one for one in state[TEMPERATURES] if one != change)
+            notes.append(f"Dropped, because this checkpoint has no such layer or head: {describe(change)}")
+    if text := encode(state[TEMPERATURES]):
+        st.query_params[TEMPERATURES] = text
+    else:
+        st.query_params.pop(TEMPERATURES, "")
+    return state[TEMPERATURES]
+
+
+def _temperatures_of_link(address: Mapping[str, Any], notes: list[str]) -> tuple[AttentionTemperature, ...]:
+    try:
+        asked = decode(st.query_params.get(TEMPERATURES, ""))
+    except ValueError as error:
+        notes.append(f"{error} Showing the model without these temperatures.")
+        return ()
+    # What acts at the chosen place is said by the slider.
+    taken = [one for one in asked if isinstance(one, AttentionTemperature) and _address(one) != tuple(address.items())]
+    return tuple({_address(one): one for one in taken}.values())
+
+
+def _address(change: AttentionTemperature) -> tuple[tuple[str, Any], ...]:
+    parts = {"kind": change.kind, "layer": change.layer, "head": change.head}
+    return tuple((name, part) for name, part in parts.items() if part is not None)
 
 
 def keep_on(kept: bool, elsewhere: bool = False) -> None:

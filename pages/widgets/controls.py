@@ -71,6 +71,15 @@ def set_controls(values: Mapping[str, Any]) -> None:
     state.update(values)
 
 
+def follow_click(key: str, value: Any) -> None:
+    """Before a control is drawn: give it a value that follows from what was clicked."""
+    state = st.session_state
+    if state.get(key) != value:
+        state[CLICKED] = state.get(CLICKED, {}) | {key: (state.get(key), value)}
+        state[SHOWN] = inf
+        state[key] = value
+
+
 def keep_token(source: str | None) -> None:
     """Before the controls are drawn: a text that was typed begins with the first choice of a token.
 
@@ -301,6 +310,11 @@ def pictured(key: str, default: str) -> str:
     return text
 
 
+def is_on(key: str) -> bool:
+    """Whether something that no widget shows is switched on; it stands in the session and in the link as "true"."""
+    return pictured(key, "") == "true"
+
+
 def text_area(
     label: str,
     default: str,
@@ -388,6 +402,16 @@ def fold(parts: Mapping[str, tuple[str, Callable[[], Any]]], key: str, label: st
     options = {"format_func": labels.__getitem__, "selection_mode": "multi", "label_visibility": "collapsed"}
     for name in st.pills(label, list(parts), key=key, **options):
         parts[name][1]()
+
+
+def close_in_fold(key: str, name: str) -> None:
+    """Before the page runs again: a part of a fold is closed.
+
+    Args:
+        key: of the fold.
+        name: of the part.
+    """
+    st.session_state[key] = [one for one in st.session_state.get(key) or () if one != name]
 
 
 def table(frame: pd.DataFrame, *, floats: str | None = "%.3g", height: int | str = "content", **columns: Any) -> None:

@@ -74,12 +74,12 @@ def test_what_is_typed_is_translated_and_can_be_taken_away_as_a_link_and_as_file
     assert not visitor.page.get_by_text("Ctrl+Enter").count()
     assert visitor.page.get_by_role("list", name="Source tokens and their ids").get_by_role("listitem").count() > 1
     visitor.page.wait_for_function("before => document.querySelector('.sentence').innerText !== before", arg=before)
-    visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Link").click()
+    visitor.page.get_by_role("button", name="Share", exact=True).click()
     link = visitor.page.get_by_label("Link to this view").inner_text().strip()
     assert parse_qs(urlsplit(link).query) == {"source": ["A man & a dog."]}
     assert urlsplit(link).netloc == urlsplit(server).netloc
     visitor.page.keyboard.press("Escape")
-    visitor.page.get_by_text("Export", exact=True).click()
+    visitor.page.get_by_test_id("stMain").get_by_role("button", name="Export", exact=True).last.click()
     for kind in ("CSV", "NPZ", "HTML"):
         with visitor.page.expect_download() as download:
             visitor.page.get_by_role("button", name=f"{kind}:").nth(1).click()

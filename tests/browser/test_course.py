@@ -9,7 +9,8 @@ from tests.browser.conftest import Visitor, heading_of, query
 def test_a_teacher_makes_a_course_and_a_student_answers_it(server: str, visitor: Visitor) -> None:
     page = visitor.page
     visitor.visit(f"{server}/temperature?source=a+dog&layer=1&head=1")
-    page.get_by_role("button", name="Link").click()
+    page.get_by_role("button", name="Share", exact=True).click()
+    page.get_by_role("tab", name="In a course").click()
     page.get_by_role("button", name="Add to a course").click()
     page.get_by_text("Your course has 1 step").wait_for()
     page.keyboard.press("Escape")

@@ -44,7 +44,7 @@ def test_from_a_head_to_its_steps_and_to_the_model_without_it_and_back(server: s
     visitor.page.go_forward()
     arrive(visitor, "Queries, keys and values")
     wait_for_query(visitor, CHOSEN | {"step": "2"})
-    visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Link").click()
+    visitor.page.get_by_role("button", name="Share", exact=True).click()
     visitor.page.get_by_role("button", name="Copy link").click()
     visitor.page.get_by_role("button", name="Copied").wait_for()
     assert visitor.page.evaluate("navigator.clipboard.readText()") == visitor.page.url

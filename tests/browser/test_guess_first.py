@@ -12,10 +12,9 @@ PICTURES = {"heads_and_layers": ".mosaic canvas", "masks": ".st-key-masks-maps .
 
 
 def switch(visitor: Visitor) -> None:
-    switch = visitor.page.get_by_text("Guess first", exact=True)
-    if not switch.is_visible():
-        visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Search").click()
-    switch.click()
+    visitor.page.keyboard.press("Control+k")
+    visitor.page.get_by_role("dialog").get_by_role("button", name="Guess first").click()
+    visitor.page.get_by_role("dialog").wait_for(state="detached")
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -200,22 +200,24 @@ def test_changes_that_are_kept_on_are_at_work_on_every_page_until_one_click_take
     app = open_app(PAGE, **HERE, changes=encode(changes))
     plain = words(app)
     app.button(key="what_if_keep").click().run()
-    assert "**The model is changed" not in plain + words(app)
+    assert "1 change in the model: the model ran again" not in plain + words(app)
     assert "1" in app.query_params["kept"]
     elsewhere = open_app("pages/translate.py", **HERE, changes=encode(changes), kept="1")
     app.switch_page("pages/translate.py").run()
     own, changed = translator.trace(SOURCE, TEXT), translator.trace(SOURCE, TEXT, interventions=changes)
     for page in (app, elsewhere):
         assert not page.exception
-        assert "changed on every page.** In cross-attention, layer 1, head 2, z is set to 0." in words(page)
+        assert [line.value for line in page.sidebar.caption if "z is set to 0" in line.value] == [
+            "In cross-attention, layer 1, head 2, z is set to 0."
+        ]
         assert "checked on this run, with 1 change in the model" in words(page)
         assert any("HeadGate(gate=0.0" in code.value for code in page.main.get("code"))
         assert link(page) == encode(changes)
         np.testing.assert_array_equal(
             numbers(figure(page, "translate-certainty")["data"][0]["y"]), changed.target_probabilities
         )
-        page.button(key="kept_off").click().run()
-        assert "**The model is changed" not in words(page)
+        page.button(key="remove-0").click().run()
+        assert "z is set to 0" not in words(page)
         assert link(page) == ""
         np.testing.assert_array_equal(
             numbers(figure(page, "translate-certainty")["data"][0]["y"]), own.target_probabilities

@@ -133,12 +133,18 @@ def choice(app) -> Any:
     return next(group for group in app.main.button_group if str(group.key).startswith("guess-"))
 
 
+def guess(app, wanted: bool) -> None:
+    """Switch the questions on or off, as the action of the search does."""
+    app.session_state["guess_first"] = "true" if wanted else ""
+    app.run()
+
+
 @pytest.mark.parametrize("page", PICTURED)
 def test_right_wrong_and_skip(page: str, open_app: Callable) -> None:
     app = open_app(path(page), **HERE)
     shown = pictures(app)
     assert "waits for your guess" not in words(app)
-    app.toggle(key="guess_first").set_value(True).run()
+    guess(app, True)
     assert not app.exception
     assert "The picture waits for your guess" in words(app)
     assert pictures(app) < shown
@@ -175,19 +181,19 @@ def test_a_teachers_link_asks_first(open_app: Callable) -> None:
 
 def test_another_place_is_another_question_and_an_old_guess_does_not_answer_it(open_app: Callable) -> None:
     app = open_app(path("attention_step_by_step"), **HERE)
-    app.toggle(key="guess_first").set_value(True).run()
+    guess(app, True)
     choice(app).set_value(0).run()
     app.select_slider(key="head").set_value(3).run()
     assert "The picture waits for your guess" in words(app)
     assert opened(app)["asked"] == 1
-    app.toggle(key="guess_first").set_value(False).run()
+    guess(app, False)
     assert "waits for your guess" not in words(app)
 
 
 @pytest.mark.parametrize("page", ON_A_TRANSLATOR)
 def test_one_word_has_a_question_or_says_that_there_is_none(page: str, open_app: Callable) -> None:
     app = open_app(path(page), **(HERE | {"source": "A"}))
-    app.toggle(key="guess_first").set_value(True).run()
+    guess(app, True)
     assert not app.exception
     assert ("The picture waits" in words(app)) != ("has nothing to guess on this run" in words(app))
 
@@ -196,7 +202,7 @@ def test_a_token_is_never_markup_in_a_choice(open_app: Callable) -> None:
     app = open_app(
         path("attention_step_by_step"), **(HERE | {"source": "*a* :red[b] `c` $d$", "kind": "Encoder self-attention"})
     )
-    app.toggle(key="guess_first").set_value(True).run()
+    guess(app, True)
     assert not app.exception
     texts = [option.content for option in choice(app).proto.options]
     assert not [text for text in texts if re.search(r"(?<!\\)[*`$\[<]", text)]

@@ -92,8 +92,8 @@ def test_the_policy_names_no_other_host_and_no_host_can_add_to_it() -> None:
 
 
 def test_the_policy_allows_the_inline_scripts_of_the_page_and_no_other() -> None:
-    served = (SCRIPTS.parents[1] / "index.html").read_text("utf-8") + html_page._early_plotly()
+    served = (SCRIPTS.parents[1] / "index.html").read_text("utf-8") + html_page._scheme() + html_page._early_plotly()
     inline = [script for script in re.findall(r"<script[^>]*>([^<]*)</script>", served) if script.strip()]
     hashes = {base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in inline}
-    assert len(hashes) == 2
+    assert len(hashes) == 3
     assert set(re.findall(r"'sha256-([^']+)'", security_policy(""))) == hashes

@@ -74,13 +74,6 @@ def test_a_word_that_is_nowhere_finds_nothing_and_no_word_finds_all() -> None:
     assert find_terms("") == list(terms())
 
 
-def test_the_sidebar_explains_the_chosen_word_on_every_page(open_app) -> None:
-    app = open_app("pages/masks.py")
-    app.selectbox(key="find_word").set_value("GPT").run()
-    assert not app.exception
-    assert any("A decoder without an encoder" in element.value for element in app.sidebar.markdown)
-
-
 def test_the_page_shows_what_is_searched_for(open_app) -> None:
     app = open_app("pages/glossary.py", word="softmax")
     assert not app.exception

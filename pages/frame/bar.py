@@ -1,0 +1,135 @@
+"""The bar above every page: search, share, export, present, light or dark."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from model.checkpoints.translator import Translator
+from model.run import Request
+from model.trace import Trace
+from pages import Page
+from pages.frame.guess_first import turn_guessing
+from pages.frame.search import WORD, Act, Token, find, keep_word, show_hits, tokens_of
+from pages.frame.share import share
+from pages.frame.sidebar import KEPT_AT_RESET
+from pages.widgets.canvas import component
+from pages.widgets.controls import reset_controls
+from pages.widgets.page_links import linked_pages
+from pages.widgets.present import start_presenting
+
+OPENS = "bar-opens"
+"""in the session: the dialog that an action of the search asks for"""
+TURNS = "scheme-turns"
+"""in the session: how often an action of the search has asked for the other of light and dark"""
+TOKENS = "search-tokens"
+"""in the session: the tokens of the last run"""
+_export: ContextVar[DeltaGenerator | None] = ContextVar("export", default=None)
+
+
+def show_bar(page: Page, translator: Translator | None, request: Request) -> None:
+    """Draw the bar; a view in a page of somebody else's stands alone.
+
+    Args:
+        page: the one that is open.
+        translator: None if the checkpoint could not be opened.
+        request: of the texts as typed.
+    """
+    _export.set(None)
+    if st.context.is_embedded:
+        return
+    with st.container(key="bar", horizontal=True, vertical_alignment="center", gap="small"):
+        if _dialog_button(
+            "Search", "bar-search", "search", "Pages, words, tokens, heads", shortcut="Mod+K", on_click=keep_word
+        ):
+            _search(translator, linked_pages.get())
+        if _dialog_button("Share", "bar-share", "share", "Link, QR code, code for a page of your own, course"):
+            _share(page, translator, request)
+        _export.set(st.container(width="content", key="bar-export-place"))
+        st.button(
+            "Present", key="bar-present", icon=":material/present_to_all:", help="The picture alone, for a projector",
+            on_click=start_presenting,
+        )  # fmt: skip
+        component("scheme")(
+            key="bar-scheme", data={"turns": st.session_state.get(TURNS, 0)}, width="content", height="content"
+        )
+
+
+def note_tokens(trace: Trace, kind: str) -> None:
+    """Let the search know the tokens of this run."""
+    st.session_state[TOKENS] = tokens_of(trace, kind)
+
+
+def offer_export(draw: Callable[[], Any], on_open: Callable[[], Any]) -> None:
+    """Put the button in the bar that opens the export of what is on screen.
+
+    Args:
+        draw: draws the dialog's content.
+        on_open: called before the page runs again.
+    """
+    place = _export.get()
+    if place is None:
+        return
+    with place:
+        if _dialog_button("Export", "bar-export", "download", "Pictures, numbers, Python", on_click=on_open):
+            st.dialog("Export", width="large")(draw)()
+
+
+def _dialog_button(label: str, key: str, icon: str, explained: str, **options: Any) -> bool:
+    """Whether its dialog opens, by a press or by an action of the search."""
+    pressed = st.button(label, key=key, icon=f":material/{icon}:", help=explained, **options)
+    asked = st.session_state.get(OPENS) == label
+    if asked:
+        del st.session_state[OPENS]
+    return pressed or asked
+
+
+@st.dialog("Share")
+def _share(page: Page, translator: Translator | None, request: Request) -> None:
+    share(page, translator, request)
+
+
+@st.dialog("Search", width="medium")
+def _search(translator: Translator | None, pages: Mapping[str, "st.Page"]) -> None:
+    # While somebody types, this runs without the rest of the page.
+    linked_pages.set(pages)
+    word = st.text_input(
+        "What are you looking for?",
+        key=WORD,
+        type="search",
+        live=True,
+        placeholder="softmax, it, L1H1, export …",
+        icon=":material/search:",
+    )
+    features = translator.features if translator else frozenset()
+    tokens: Sequence[Token] = st.session_state.get(TOKENS, ())
+    kinds = translator.kinds if translator else ()
+    hits = find(word, features=features, tokens=tokens, kinds=kinds, actions=tuple(_actions()))
+    show_hits(word, hits, _actions())
+
+
+def _actions() -> Mapping[Act, Callable[[], Any]]:
+    """What can be done on every page, by name, with other words for it."""
+    return {
+        Act("Present this page", "present_to_all", "full screen projector slides beamer talk"): start_presenting,
+        Act("Share this view", "share", "link qr code embed iframe course copy address"): partial(_open, "Share"),
+        Act("Export what is on screen", "download", "save download png svg pdf csv numpy python figure"): partial(
+            _open, "Export"
+        ),
+        Act("Reset every page", "restart_alt", "start again clear default undo"): partial(
+            reset_controls, KEPT_AT_RESET
+        ),
+        Act("Light or dark", "contrast", "theme scheme colour color night mode"): _turn_scheme,
+        Act("Guess first", "quiz", "question quiz predict"): turn_guessing,
+    }
+
+
+def _turn_scheme() -> None:
+    st.session_state[TURNS] = st.session_state.get(TURNS, 0) + 1
+
+
+def _open(label: str) -> None:
+    st.session_state[OPENS] = label

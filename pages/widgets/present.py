@@ -1,0 +1,23 @@
+"""Present: the picture of the open tab fills the screen, for a projector."""
+
+import streamlit as st
+
+from pages.widgets.controls import is_on
+
+PRESENT = "present"
+"""in the session and in the URL: whether the picture fills the screen"""
+
+
+def presents() -> bool:
+    """Whether the page shows its picture alone."""
+    return is_on(PRESENT)
+
+
+def start_presenting() -> None:
+    """Before the page runs again: the picture fills the screen."""
+    st.session_state[PRESENT] = "true"
+
+
+def stop_presenting() -> None:
+    """Before the page runs again: everything is there again."""
+    st.session_state[PRESENT] = ""

@@ -1,0 +1,97 @@
+"""The bar above every page, in Chromium: search by keys alone, share, light and dark, on a phone."""
+
+import re
+
+import pytest
+
+from tests.browser.conftest import Visitor, wait_for_query
+
+PHONE = {"width": 390, "height": 844}
+
+
+def scheme(visitor: Visitor) -> str:
+    return visitor.page.evaluate("getComputedStyle(document.querySelector('.stApp')).colorScheme")
+
+
+def search(visitor: Visitor, word: str) -> None:
+    visitor.page.keyboard.press("Control+k")
+    visitor.page.wait_for_function("document.activeElement.matches('[role=dialog] input')")
+    visitor.page.keyboard.type(word)
+
+
+def test_by_keys_alone_a_search_opens_a_page_a_tab_and_a_head(server: str, visitor: Visitor) -> None:
+    visitor.visit(f"{server}/masks")
+    search(visitor, "decoding")
+    visitor.page.keyboard.press("Enter")
+    visitor.page.get_by_role("heading", name="Decoding", exact=True, level=1).wait_for()
+    visitor.settle()
+    search(visitor, "L1H2")
+    visitor.page.get_by_role("dialog").get_by_role("button", name="Encoder self-attention, layer 1, head 2").wait_for()
+    visitor.page.keyboard.press("ArrowDown")
+    visitor.page.keyboard.press("Enter")
+    visitor.page.get_by_role("dialog").wait_for(state="detached")
+    wait_for_query(visitor, {"layer": "1", "head": "2"})
+    search(visitor, "padding")
+    visitor.page.get_by_role("dialog").get_by_role("link", name="Padding · Masks").click()
+    visitor.page.get_by_role("tab", name="Padding", selected=True).wait_for()
+    visitor.settle()
+
+
+def test_light_and_dark_turn_at_once_and_are_remembered_on_another_page(server: str, visitor: Visitor) -> None:
+    visitor.visit(f"{server}/masks")
+    runs = visitor.runs
+    assert scheme(visitor) == "light"
+    visitor.page.get_by_role("button", name="Light or dark").click()
+    visitor.page.wait_for_function("getComputedStyle(document.querySelector('.stApp')).colorScheme === 'dark'")
+    assert visitor.page.url == f"{server}/masks"
+    visitor.settle()
+    visitor.visit(f"{server}/temperature")
+    assert scheme(visitor) == "dark"
+    visitor.page.get_by_role("button", name="Light or dark").click()
+    visitor.page.wait_for_function("getComputedStyle(document.querySelector('.stApp')).colorScheme === 'light'")
+    visitor.settle()
+    visitor.change_scheme("dark")
+    assert visitor.runs >= runs, "without a choice the page follows the system"
+    visitor.change_scheme("light")
+
+
+def test_what_is_shared_names_the_view_and_says_that_this_machine_alone_has_it(server: str, visitor: Visitor) -> None:
+    visitor.visit(f"{server}/masks?layer=1")
+    visitor.page.get_by_role("button", name="Share", exact=True).click()
+    dialog = visitor.page.get_by_role("dialog")
+    dialog.get_by_text("works on this machine only").wait_for()
+    assert dialog.get_by_label("Link to this view").inner_text().strip() == f"{server}/masks?layer=1"
+    code = dialog.get_by_role("img").first
+    code.wait_for()
+    assert code.evaluate("image => image.naturalWidth === image.naturalHeight && image.naturalWidth > 100")
+    dialog.get_by_role("tab", name="In a page of your own").click()
+    frame = dialog.get_by_test_id("stCode").inner_text()
+    (source,) = re.findall('src="([^"]+)"', frame)
+    visitor.page.keyboard.press("Escape")
+    visitor.visit(source.replace("&amp;", "&"))
+    visitor.page.get_by_role("heading", name="Masks", exact=True).wait_for()
+    assert not visitor.page.locator(".st-key-bar").count()
+
+
+@pytest.mark.parametrize("size", [PHONE, {"width": 768, "height": 900}, {"width": 1280, "height": 720}])
+def test_the_bar_is_one_row_inside_the_window_and_on_a_phone_large_enough_for_a_finger(
+    size: dict, server: str, visitor: Visitor
+) -> None:
+    visitor.page.set_viewport_size(size)
+    visitor.visit(f"{server}/masks")
+    buttons = visitor.page.locator(".st-key-bar button:visible").all()
+    boxes = [button.bounding_box() for button in buttons]
+    assert len(boxes) == 5
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= size["width"] for box in boxes)
+    assert max(box["y"] for box in boxes) - min(box["y"] for box in boxes) < 4
+    assert min(box["height"] for box in boxes) >= (44 if size == PHONE else 40)
+    if size == PHONE:
+        assert min(box["width"] for box in boxes) >= 44
+    menu = [each.bounding_box() for each in visitor.page.get_by_test_id("stTopNavSection").all()]
+    left = min(box["x"] for box in boxes)
+    level = [
+        box
+        for box in menu
+        if box["y"] < boxes[0]["y"] + boxes[0]["height"] and boxes[0]["y"] < box["y"] + box["height"]
+    ]
+    assert all(box["x"] + box["width"] <= left for box in level)

@@ -1,0 +1,60 @@
+"""Sharing: the address, where it works, its QR code, and the code that embeds it."""
+
+import html
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from pages.frame.course import DRAFT
+from pages.frame.share import frame_of, qr_code, where_it_works
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.9.1", "::1", "[::1]", "0.0.0.0", "app.localhost"])
+def test_an_address_of_this_machine_is_said_to_work_here_only(host: str) -> None:
+    assert "this machine only" in where_it_works(host)
+
+
+@pytest.mark.parametrize(
+    "host", ["192.168.1.7", "10.0.0.3", "172.16.4.4", "169.254.1.1", "fd00::1", "printer.local", "lab"]
+)
+def test_an_address_of_this_network_is_said_to_work_there_only(host: str) -> None:
+    assert "this network only" in where_it_works(host)
+
+
+@pytest.mark.parametrize("host", ["example.org", "8.8.8.8", "2001:4860:4860::8888", "lab.example.org"])
+def test_of_an_address_that_works_everywhere_nothing_is_said(host: str) -> None:
+    assert where_it_works(host) == ""
+
+
+def test_a_link_gets_a_qr_code_until_it_is_too_long_for_one() -> None:
+    assert qr_code("https://example.org/masks?source=A%20dog.").startswith(b"\x89PNG")
+    assert qr_code(f"https://example.org/?source={'x' * 2_900}") is not None
+    assert qr_code(f"https://example.org/?source={'x' * 3_000}") is None
+
+
+@pytest.mark.parametrize("query", ["", "?source=%22%3E%3Cscript%3E&layer=1", "?source=a%20dog"])
+def test_the_code_for_another_page_is_one_frame_with_this_view_alone(query: str) -> None:
+    address = f"https://example.org/masks{query}"
+    code = frame_of(address, 'A "title" <b>')
+    (source,) = re.findall(r'src="([^"]*)"', code)
+    assert code.count("<") == 2
+    parts = urlsplit(html.unescape(source))
+    assert parse_qs(parts.query) == parse_qs(urlsplit(address).query) | {"embed": ["true"]}
+    assert parts.path == "/masks"
+
+
+def test_the_dialog_offers_link_qr_code_frame_and_course(open_app) -> None:
+    app = open_app("pages/masks.py", layer="1")
+    app.button(key="bar-share").click().run()
+    assert not app.exception
+    assert any("embed=true" in element.value and "layer=1" in element.value for element in app.code)
+    app.button(key="course-add-view").click().run()
+    assert [step.inputs for step in app.session_state[DRAFT].values()] == [{"layer": "1"}]
+
+
+def test_a_text_that_is_too_long_for_a_qr_code_gets_a_sentence(open_app) -> None:
+    app = open_app("pages/masks.py", source="größte ä ö ü " * 150)
+    app.button(key="bar-share").click().run()
+    assert not app.exception
+    assert any("no room in a QR code" in element.value for element in app.info)
