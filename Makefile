@@ -1,6 +1,8 @@
 # make run     opens the app in the browser; PORT=8502 make run: on another port
 # make test    runs every test; ARGS="tests/viz -k heads" make test: some of them;
 #              ARGS="tests/bench tests/soak" make test: those of the two programs below
+# make site OUT=DIR   builds the static page: a folder for any static host, and attention-explorer.html, which opens from
+#              a disk; APP=https://... is the full app that it links to
 # make lint    formatter, linter and import rules; make format applies the first two
 # make bench   measures speed and writes docs/speed.md; ARGS="--only views,peers" make bench: some parts
 #              (speed, views, pages, processor, peers, recording, growth, long, coldstart); DATA=pairs.tsv,
@@ -20,11 +22,15 @@ PIP := $(BIN) -m pip install --disable-pip-version-check
 # Threads that spin while they wait for work starve the other visitors' threads: let them sleep.
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: run test bench soak lint format clean
+.PHONY: run site test bench soak lint format clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/installed
 	$(BIN) -m streamlit run app.py --server.port $(PORT)
+
+site: $(VENV)/installed
+	@test -n "$(OUT)" || { echo "Say where the page goes: make site OUT=DIR" >&2; exit 1; }
+	$(BIN) -m pages.site "$(OUT)" $(if $(CHECKPOINT),--checkpoint "$(CHECKPOINT)") $(if $(APP),--app "$(APP)")
 
 # Two browsers get the machine to themselves: next to more workers they run into timeouts.
 test: $(VENV)/installed-tests

@@ -9,6 +9,10 @@ ENGINE = ("products", "safetensors", "tokenizer", "network", "decoding", "interv
 """the model, each file after those that it imports"""
 WORKER = (*ENGINE, "worker")
 """what runs in a thread of its own"""
+PAGE = ("products", "safetensors", "adapter", "equations", "loading", "thread", "page")
+"""what runs in the page itself"""
+COMPONENTS = ("matrices", "mosaic", "beam_tree")
+"""the app's pictures that the page draws with"""
 
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:class|function\*?|const) (\w+))", re.MULTILINE)

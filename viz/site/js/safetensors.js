@@ -14,7 +14,8 @@ export function readSafetensors(buffer) {
   return tensors;
 }
 
-function widened(halves) {
+// float32 of each half-precision number.
+export function widened(halves) {
   const table = Float32Array.from({ length: 65536 }, (_, bits) => halfPrecision(bits));
   const values = new Float32Array(halves.length);
   for (let i = 0; i < halves.length; i += 1) values[i] = table[halves[i]];

@@ -1,5 +1,5 @@
-// The model in a thread of its own. A question is { id, ask, ... }; an answer { id, answer }, { id, error } or, if a newer
-// question of the same name came first, { id, superseded: true }. Translations send { id, progress } after each token.
+// The model in a thread of its own. A question is { id, ask, topic, ... }; an answer { id, answer }, { id, error } or, if a
+// newer question of the same topic came first, { id, superseded: true }. Without a topic it is what is asked. Translations send { id, progress } after each token.
 
 import { readSafetensors } from "./safetensors.js";
 import { BOS, EOS, Tokenizer } from "./tokenizer.js";
@@ -11,17 +11,21 @@ const MOST_TOKENS = 256; // of a source, as in the app
 
 class Superseded extends Error {}
 
+function topicOf({ ask, topic }) {
+  return topic ?? ask;
+}
+
 export class Answers {
   // `send(message, buffers)` reaches the page.
   constructor(send) {
     this.send = send;
     this.queue = [];
-    this.newest = new Map(); // what is asked -> id of the newest question
+    this.newest = new Map(); // topic -> id of the newest question
     this.working = false;
   }
 
   async receive(question) {
-    this.newest.set(question.ask, question.id);
+    this.newest.set(topicOf(question), question.id);
     this.queue.push(question);
     if (this.working) return;
     this.working = true;
@@ -40,8 +44,8 @@ export class Answers {
     }
   }
 
-  isSuperseded({ id, ask }) {
-    return this.newest.get(ask) !== id;
+  isSuperseded(question) {
+    return this.newest.get(topicOf(question)) !== question.id;
   }
 
   // `weights` and `vocabulary`: ArrayBuffers of model.safetensors and tokenizer.model; `config`: `model` of config.json.

@@ -1,0 +1,335 @@
+"""The static page: what it weighs, what it asks for, and that it says and draws what Python computes."""
+
+import gzip
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from model.checkpoints.store import load_checkpoint
+from model.checkpoints.translator import Translator
+from model.interventions import AttentionTemperature, HeadGate
+from model.interventions.link import decode, encode
+from pages.site.build import PLACE, build
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+ROOT = Path(__file__).parents[2]
+APP = "https://app.example/"
+PATIENCE = 60_000
+"""Milliseconds to wait for a condition, perhaps on a busy machine."""
+TYPED = "The girl likes the dog because it is friendly."
+PICTURES = "positions", "projections", "scores", "division", "mask", "softmax", "values", "output", "heads"
+DRAWN = """(id) => {
+    const root = document.getElementById(`${id}-picture`).shadowRoot;
+    const canvases = [...(root?.querySelectorAll("canvas") ?? [])];
+    return canvases.some((canvas) => canvas.width && new Set(canvas.getContext("2d")
+        .getImageData(0, 0, canvas.width, canvas.height).data).size > 4);
+}"""
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both forms of the page, with the weights that it ships."""
+    folder = tmp_path_factory.mktemp("site")
+    build(folder, str(ROOT / "checkpoints/en-de"), APP)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    """The folder on a static host."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def english() -> Translator:
+    return load_checkpoint(str(ROOT / "checkpoints/en-de"), "cpu")
+
+
+class Reader:
+    """Somebody with the page open; notes what it asks for and what it says to the console."""
+
+    def __init__(self, page: "Page") -> None:
+        self.page = page
+        self.requests: list[str] = []
+        self.lines: list[str] = []
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("console", lambda message: self.lines.append(message.text))
+        page.on("pageerror", lambda error: self.lines.append(str(error)))
+
+    def until(self, condition: Callable[[], Any], what: str) -> Any:
+        """Polls: the page's policy forbids the eval of Playwright's own waiting."""
+        deadline = time.monotonic() + PATIENCE / 1000
+        while time.monotonic() < deadline:
+            if value := condition():
+                return value
+            self.page.wait_for_timeout(50)
+        raise AssertionError(f"{what}; the page says {self.page.inner_text('header')!r}, {self.lines}")
+
+    def wait_until_live(self) -> None:
+        self.until(lambda: self.page.evaluate("document.body.dataset.live !== undefined"), "the model did not come")
+
+    @property
+    def translation(self) -> str:
+        return self.page.get_by_role("status", name="Translation", exact=True).inner_text()
+
+    @property
+    def changed(self) -> str:
+        return self.page.get_by_role("group", name="Translation with the changes").inner_text()
+
+    def translate(self, text: str) -> str:
+        before = self.translation
+        box = self.page.get_by_role("textbox", name="English sentence", exact=True)
+        box.fill(text)
+        box.press("Enter")
+        return self.until(lambda: self.translation != before and self.translation, "no translation came")
+
+    def until_drawn(self, name: str) -> None:
+        self.page.evaluate("(id) => document.getElementById(`${id}-picture`).scrollIntoView()", name)
+        self.until(lambda: self.page.evaluate(DRAWN, name), f"{name} was not drawn")
+
+
+@pytest.fixture
+def open_page(calculating_browser: "Browser") -> Iterator[Callable[..., Reader]]:
+    """Opens the page in a new window; the last argument is a script that runs before it."""
+    contexts = []
+
+    def enter(url: str, before: str = "", route: Callable | None = None, **options: Any) -> Reader:
+        context = calculating_browser.new_context(**{"viewport": {"width": 1024, "height": 800}, **options})
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE)
+        if before:
+            context.add_init_script(before)
+        reader = Reader(context.new_page())
+        if route:
+            reader.page.route("**/*.safetensors", route)
+        reader.page.goto(url)
+        return reader
+
+    yield enter
+    for context in contexts:
+        context.close()
+
+
+def recording_of(html: str) -> str:
+    return re.search(r'<script type="application/json" id="recording">(.*?)</script>', html, re.DOTALL)[1]
+
+
+def test_the_page_keeps_to_its_budgets(site: Path) -> None:
+    html = (site / "index.html").read_text("utf-8")
+    recording = recording_of(html)
+    assert len(gzip.compress(html.replace(recording, "").encode())) <= 100_000
+    assert len(recording.encode()) <= 500_000
+    (weights,) = site.glob("*.safetensors")
+    assert weights.read_bytes() == (ROOT / "checkpoints/en-de/model.safetensors").read_bytes()
+
+
+def test_only_the_page_s_own_scripts_may_run_and_the_file_may_ask_no_one(site: Path) -> None:
+    for name in ("index.html", "attention-explorer.html"):
+        html = (site / name).read_text("utf-8")
+        policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)[1]
+        scripts = re.search(r"script-src ([^;]*)", policy)[1]
+        assert "unsafe" not in scripts
+        assert "http" not in policy
+        assert "default-src 'none'" in policy
+        assert ("connect-src" in policy) == (name == "index.html")
+
+
+def test_the_recorded_run_is_drawn_without_the_model(address: str, open_page: Callable[..., Reader]) -> None:
+    reader = open_page(address, route=lambda route: route.abort())
+    for name in PICTURES:
+        reader.until_drawn(name)
+    assert reader.translation
+    assert reader.until(lambda: reader.page.inner_text("#note"), "nothing says why").count("connection")
+    # What is typed now waits, and is not lost.
+    box = reader.page.get_by_role("textbox", name="English sentence", exact=True)
+    box.fill(TYPED)
+    box.press("Enter")
+    assert "waits" in reader.page.inner_text("#note")
+    assert box.input_value() == TYPED
+
+
+def test_a_sentence_of_one_s_own(address: str, english: Translator, open_page: Callable[..., Reader]) -> None:
+    reader = open_page(address)
+    reader.wait_until_live()
+    asked = len(reader.requests)
+    assert all(url.startswith((address, "blob:", "data:")) for url in reader.requests)
+    assert reader.translate(TYPED) == english.translate([TYPED])[0]
+    for name in (*PICTURES, "beam", "part"):
+        reader.page.evaluate("(id) => document.getElementById(`${id}-picture`).scrollIntoView()", name)
+        reader.until(
+            lambda name=name: reader.page.evaluate(f"Boolean(document.getElementById('{name}-picture').shadowRoot)"),
+            name,
+        )
+    assert reader.page.locator("#token-list li").count() == len(english.tokenizer.encode(TYPED)) + 1
+    assert reader.page.get_by_role("list", name="Heads", exact=True).get_by_role("button").count() == 8
+    later = [url for url in reader.requests[asked:] if not url.startswith(("blob:", "data:"))]
+    assert (later, reader.lines) == ([], [])
+
+
+def test_the_file_alone_does_the_same_without_any_request(
+    site: Path, english: Translator, open_page: Callable[..., Reader]
+) -> None:
+    reader = open_page((site / "attention-explorer.html").as_uri())
+    reader.wait_until_live()
+    assert reader.translate(TYPED) == english.translate([TYPED])[0]
+    kind, layer, head = PLACE
+    reader.page.get_by_role("button", name="Switch this head off").click()
+    off = HeadGate(0.0, kind=kind, layer=layer, head=head)
+    expected = english.translate([TYPED], interventions=(off,))[0]
+    reader.until(lambda: reader.changed.removesuffix(" (as before)") == expected, f"not {expected}")
+    slider = reader.page.get_by_role("slider", name="Temperature", exact=True)
+    slider.evaluate(
+        "node => { node.value = 1.3; node.dispatchEvent(new Event('input')); node.dispatchEvent(new Event('change')); }"
+    )
+    tau = AttentionTemperature(20.0, kind=kind, layer=layer, head=head)
+    expected = english.translate([TYPED], interventions=(off, tau))[0]
+    reader.until(lambda: reader.changed.removesuffix(" (as before)") == expected, f"not {expected}")
+    # The link to the app holds the same sentence, head and changes.
+    link = parse_qs(
+        urlsplit(reader.page.get_by_role("link", name="Open this in the full app").get_attribute("href")).query
+    )
+    assert link["source"] == [TYPED]
+    assert link["see"] == [f"{kind}.{layer}.{head}"]
+    assert decode(link["changes"][0]) == (off, tau)
+    assert [url for url in reader.requests if not url.startswith(("file:", "blob:", "data:"))] == []
+    assert reader.lines == []
+
+
+def test_a_link_of_the_app_opens_here(address: str, english: Translator, open_page: Callable[..., Reader]) -> None:
+    changes = (HeadGate(0.0, kind="cross", layer=1),)
+    query = f"?source={quote(TYPED)}&see=encoder_self.0.3&changes={quote(encode(changes))}#softmax"
+    reader = open_page(address + query)
+    reader.wait_until_live()
+    expected = english.translate([TYPED], interventions=changes)[0]
+    reader.until(lambda: reader.changed.removesuffix(" (as before)") == expected, f"not {expected}")
+    assert reader.translation == english.translate([TYPED])[0]
+    assert "Encoder self-attention, layer 0, head 3" in reader.page.inner_text("#softmax .head-name")
+    assert "current" in reader.page.locator("#softmax").get_attribute("class").split()
+
+
+@pytest.mark.parametrize("changes", ["[[", '[["Nothing",{}]]', '[["HeadGate",{"gate":7}]]'])
+def test_a_damaged_link_is_answered_with_a_sentence(
+    address: str, open_page: Callable[..., Reader], changes: str
+) -> None:
+    reader = open_page(f"{address}?changes={quote(changes)}")
+    reader.wait_until_live()
+    assert len(reader.until(lambda: reader.page.inner_text("#note"), "nothing was said").split()) > 3
+    assert reader.translate(TYPED)
+
+
+def test_the_story_is_walked_by_buttons_and_by_keys(address: str, open_page: Callable[..., Reader]) -> None:
+    reader = open_page(address, route=lambda route: route.abort())
+    steps = reader.page.locator("section.step").evaluate_all("nodes => nodes.map(({ id }) => id)")
+    assert 8 <= len(steps) <= 10
+    for name in steps[1:]:
+        reader.page.get_by_role("button", name="Next", exact=True).click()
+        assert urlsplit(reader.page.url).fragment == name
+    reader.page.locator("h1").click()
+    reader.page.keyboard.press("ArrowLeft")
+    assert urlsplit(reader.page.url).fragment == steps[-2]
+    reader.page.get_by_role("button", name="Present", exact=True).click()
+    shown = reader.page.locator("section.step").evaluate_all(
+        "nodes => nodes.filter(n => n.offsetHeight).map(({ id }) => id)"
+    )
+    assert shown == [steps[-2]]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_read_it_on_a_phone_too(address: str, open_page: Callable[..., Reader], scheme: str) -> None:
+    reader = open_page(address, viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    reader.wait_until_live()
+    reader.until_drawn("heads")
+    assert reader.page.evaluate("document.documentElement.scrollWidth") == 390
+    found = Axe().run(reader.page).response["violations"]
+    assert {each["id"]: [node["html"][:120] for node in each["nodes"]] for each in found} == {}
+
+
+def test_a_browser_that_cannot_run_it_says_so_and_keeps_the_translation(
+    address: str, open_page: Callable[..., Reader]
+) -> None:
+    reader = open_page(address, java_script_enabled=False)
+    assert "too old" in reader.page.inner_text("header")
+    assert reader.translation
+    without = "delete window.IntersectionObserver;"
+    reader = open_page(address, before=without)
+    assert "too old" in reader.until(lambda: reader.page.inner_text("#note"), "nothing was said")
+    assert reader.translation
+
+
+def test_a_damaged_model_is_not_run(address: str, open_page: Callable[..., Reader]) -> None:
+    reader = open_page(address, route=lambda route: route.fulfill(body=b"0" * 1000))
+    assert "damaged" in reader.until(lambda: reader.page.inner_text("#note"), "nothing was said")
+    reader.until_drawn("heads")
+
+
+def test_a_full_browser_runs_the_model_and_says_that_it_cannot_keep_it(
+    address: str, open_page: Callable[..., Reader]
+) -> None:
+    full = "Cache.prototype.put = () => Promise.reject(new DOMException('full', 'QuotaExceededError'));"
+    reader = open_page(address, before=full)
+    reader.wait_until_live()
+    assert "no room" in reader.page.inner_text("#note")
+
+
+def test_too_little_memory_leaves_the_recorded_run(address: str, open_page: Callable[..., Reader]) -> None:
+    small = """const { Uint8Array: Whole } = window;
+        window.Uint8Array = new Proxy(Whole, { construct(target, [size, ...more]) {
+            if (size > 1e7) throw new RangeError("Array buffer allocation failed");
+            return Reflect.construct(target, [size, ...more]);
+        } });"""
+    reader = open_page(address, before=small)
+    assert "memory" in reader.until(lambda: reader.page.inner_text("#note"), "nothing was said")
+    reader.until_drawn("heads")
+
+
+def test_where_megabytes_cost_money_the_page_asks_first(address: str, open_page: Callable[..., Reader]) -> None:
+    metered = "Object.defineProperty(navigator, 'connection', { value: { saveData: true } });"
+    reader = open_page(address, before=metered)
+    reader.until_drawn("heads")
+    assert not [url for url in reader.requests if url.endswith(".safetensors")]
+    reader.page.get_by_role("button", name=re.compile("Load the model")).click()
+    reader.wait_until_live()
+
+
+def test_a_second_visit_needs_no_network(address: str, open_page: Callable[..., Reader]) -> None:
+    reader = open_page(address)
+    reader.wait_until_live()
+    reader.page.evaluate("() => navigator.serviceWorker.ready.then(() => 1)")
+    reader.page.reload()
+    reader.wait_until_live()
+    reader.page.context.set_offline(True)
+    reader.page.reload()
+    reader.wait_until_live()
+    assert reader.translate(TYPED)
+
+
+def test_a_smaller_translator_gets_a_page_too(saved_checkpoints: Path, tmp_path: Path) -> None:
+    build(tmp_path, str(saved_checkpoints / "en-de"), APP)
+    words = json.loads(re.search(r'id="words">(.*?)</script>', (tmp_path / "index.html").read_text("utf-8"))[1])
+    assert words["place"]["layer"] < words["config"]["n_decoder_layers"]
+
+
+def test_other_networks_are_refused_with_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="everyday-lm"):
+        build(tmp_path, str(ROOT / "checkpoints/everyday-lm"), APP)

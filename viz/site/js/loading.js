@@ -1,0 +1,92 @@
+// The checkpoint's files: from inside the page, from what the browser kept, or from the server, with their progress.
+
+const KEPT = "attention-explorer"; // name of the browser's cache
+
+export class Failure extends Error {}
+
+// An ArrayBuffer of a file. `file`: { name, hash, size }; `onProgress(bytes)` hears how much has come.
+// Throws a Failure with a sentence for people.
+export async function load(file, onProgress, note) {
+  const inside = document.getElementById(file.name);
+  if (inside) return fromText(inside);
+  const kept = await readKept(file.name);
+  if (kept && (await isWhole(kept, file.hash))) {
+    onProgress(file.size);
+    return kept;
+  }
+  const bytes = await fromServer(file, onProgress);
+  if (!(await isWhole(bytes, file.hash))) {
+    throw new Failure("The model came damaged: its checksum is not the one that this page expects. Reload the page to load it again.");
+  }
+  await keep(file.name, bytes, note);
+  return bytes;
+}
+
+// The text is let go as soon as it is read: it would hold as much memory again.
+function fromText(inside) {
+  const text = inside.textContent;
+  inside.remove();
+  const bytes = Uint8Array.fromBase64 ? Uint8Array.fromBase64(text) : Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return bytes.buffer;
+}
+
+async function fromServer({ name, size }, onProgress) {
+  let response;
+  try {
+    response = await fetch(name);
+  } catch {
+    throw new Failure("The model could not be loaded: there is no connection. What you see is a recorded run; reload the page to try again.");
+  }
+  if (!response.ok) throw new Failure(`The model could not be loaded: the server answered ${response.status}. What you see is a recorded run.`);
+  let bytes;
+  try {
+    bytes = new Uint8Array(size);
+  } catch {
+    throw new Failure(tooLittleMemory());
+  }
+  let place = 0;
+  const reader = response.body.getReader();
+  for (let { done, value } = await reader.read(); !done; { done, value } = await reader.read()) {
+    if (place + value.length > size) throw new Failure("The model came damaged: it is longer than this page expects. Reload the page to load it again.");
+    bytes.set(value, place);
+    place += value.length;
+    onProgress(value.length);
+  }
+  return bytes.buffer;
+}
+
+export function tooLittleMemory() {
+  return "This device has too little free memory for the model, about 300 MB. What you see is a recorded run: close other tabs and reload, or use a computer.";
+}
+
+// Only pages that came safely, and files, may compute checksums.
+async function isWhole(bytes, hash) {
+  if (!globalThis.crypto?.subtle) return true;
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("") === hash;
+}
+
+async function readKept(name) {
+  try {
+    return await (await (await caches.open(KEPT)).match(name))?.arrayBuffer();
+  } catch {
+    return undefined;
+  }
+}
+
+// Names have the hash of the file in them, so what is kept under other names is out of date.
+async function keep(name, bytes, note) {
+  if (!globalThis.caches) return;
+  try {
+    const cache = await caches.open(KEPT);
+    await cache.put(name, new Response(bytes.slice(0)));
+  } catch {
+    note("The model is ready. This browser has no room to keep it, so the next visit loads it again.");
+  }
+}
+
+// Whether to ask before loading: where people pay by the megabyte.
+export function isMetered() {
+  const { saveData, type } = navigator.connection ?? {};
+  return Boolean(saveData) || type === "cellular";
+}

@@ -1,0 +1,559 @@
+// The page: a recorded run first, then the model on one's own sentence. A story of steps, one picture leading each, and
+// below it all heads and changes.
+
+import { softmax } from "./products.js";
+import { widened } from "./safetensors.js";
+import { KINDS, Head, STEPS, embeddings, labels, pathOf, rowNames, softmaxStep } from "./equations.js";
+import { matricesData, mosaicData } from "./adapter.js";
+import { Failure, isMetered, load, tooLittleMemory } from "./loading.js";
+import { Thread } from "./thread.js";
+
+const BEAM = 4;
+const at = (id) => document.getElementById(id);
+const words = JSON.parse(at("words").textContent);
+const config = words.config;
+const range = (count) => Array.from({ length: count }, (_, index) => index);
+const layersOf = (kind) => range(config[`n_${KINDS[kind].stack}_layers`]);
+
+class NotRecorded extends Error {}
+
+// A run as the pictures take it: { text, translation, source, target: ids, tokens: pieces, arrays }.
+function recordedRun({ described, bytes, ...run }) {
+  const letters = atob(bytes);
+  const all = Uint8Array.from(letters, (letter) => letter.charCodeAt(0)).buffer;
+  const Types = { f4: Float32Array, f2: Uint16Array, u1: Uint8Array };
+  let place = 0;
+  const read = ([path, type, shape]) => {
+    const sent = new Types[type](all, place, shape.reduce((product, side) => product * side, 1));
+    place += 4 * Math.ceil(sent.byteLength / 4);
+    return [path, { shape, values: type === "f2" ? widened(sent) : sent }];
+  };
+  return { ...run, arrays: withNotice(new Map(described.map(read))) };
+}
+
+// Asking for an array that was not recorded is an error of its own, which a picture answers with a sentence.
+function withNotice(arrays) {
+  const get = (path) => {
+    if (!arrays.has(path)) throw new NotRecorded(path);
+    return arrays.get(path);
+  };
+  return { get, has: (path) => arrays.has(path), set: (path, array) => arrays.set(path, array) };
+}
+
+const state = {
+  run: recordedRun(JSON.parse(at("recording").textContent)),
+  place: { ...words.place },
+  changes: [],
+  made: false, // whether somebody here made changes; until then they are of the link
+  chosen: { query: words.query, key: 0, dimension: 0, model: 0 },
+  step: 0, // the step of the story that is on screen
+  part: 4, // of the seven steps of a head, below the story
+  tau: null, // while the slider moves
+  live: false,
+  waiting: null, // what was typed before the model is here
+  translating: false,
+};
+let thread = null;
+
+// --- pictures ------------------------------------------------------------------------------------------------------
+
+const PICTURES = {
+  "positions-picture": () => matrices(embeddings(state.run), { title: "Embedding + position", marked: ["query", "model"] }),
+  "projections-picture": () => headStep(0),
+  "scores-picture": () => headStep(1),
+  "division-picture": () => headStep(2),
+  "mask-picture": () => headStep(3, { ...state.place, ...maskPlace() }),
+  "softmax-picture": () => headStep(4),
+  "values-picture": () => headStep(5),
+  "output-picture": () => headStep(6),
+  "heads-picture": allHeads,
+  "beam-picture": beamTree,
+  "part-picture": () => headStep(state.part),
+};
+
+// The mask that hides something is the decoder's own.
+function maskPlace() {
+  return state.place.kind === "decoder_self" ? {} : { kind: "decoder_self" };
+}
+
+function matrices(equations, { title, marked, step = 0, ...more }) {
+  const chosen = Object.fromEntries(marked.map((name) => [name, state.chosen[name]]));
+  const rows = Math.max(...equations.flat().filter(({ rows }) => rows).map(({ rows }) => (rows.name ? rows.size : 0)));
+  const height = Math.min(Math.max(270 + 24 * Math.min(rows, 24), 480), 900);
+  return { component: "matrices", data: matricesData(equations, { step, steps: STEPS.length, chosen, height, title, ...more }, words.scales) };
+}
+
+async function headStep(part, place = state.place) {
+  const weights = words.steps[part].learns ? await weightsOf(place) : null;
+  const head = new Head(state.run, place, weights, config, words.colours);
+  state.chosen.query = Math.min(state.chosen.query, head.queries.size - 1);
+  state.chosen.key = Math.min(state.chosen.key, head.keys.size - 1);
+  const moves = part === 4 && state.tau !== null;
+  const equations = moves ? softmaxStep(head, weightsAt(head, state.tau)) : STEPS[part](head);
+  return matrices(equations, { title: nameOf(place), marked: words.steps[part].chosen, step: part });
+}
+
+// softmax(masked / τ), as the slider moves; when it rests, the run itself is made with it.
+function weightsAt(head, tau) {
+  const weights = new Float32Array(head.masked.length);
+  softmax(head.masked, [tau], [1, head.queries.size, head.keys.size], weights);
+  return weights;
+}
+
+function allHeads() {
+  const { arrays, tokens } = state.run;
+  const groups = Object.entries(KINDS).map(([kind, { title, queries, keys }]) => {
+    const of = (name) => layersOf(kind).map((layer) => arrays.get(`${pathOf({ kind, layer })}.${name}`).values);
+    return { kind, title, queries: rowNames(tokens, queries), keys: labels(tokens[keys]), patterns: of("pattern"), masks: of("mask") };
+  });
+  const { kind, layer, head } = state.place;
+  return { component: "mosaic", data: mosaicData(groups, config.n_heads, [kind, layer, head], `${words.checkpoint}, attention weights`, words.scales.viridis) };
+}
+
+async function beamTree() {
+  if (!state.live) throw new NotRecorded("the search");
+  const answer = await thread.ask("tree", { text: state.run.text, beam: BEAM, changes: state.changes });
+  return answer && { component: "beam_tree", data: treeData(answer) };
+}
+
+// What the beam_tree component takes (viz/canvas/beam_tree.py): a node for each candidate of each step.
+function treeData({ steps, pieces }) {
+  const nodes = [];
+  let parents = [-1];
+  for (const [step, { candidates }] of steps.entries()) {
+    const first = nodes.length;
+    candidates.forEach(({ row, token, logProbability, fate }, rank) => {
+      const parent = parents[row];
+      const score = logProbability / ((5 + step + 1) / 6) ** 0.6;
+      nodes.push({ step, rank, parent, label: labels([pieces[token]])[0], fate, token: logProbability - (nodes[parent]?.total ?? 0), total: logProbability, score });
+    });
+    parents = range(nodes.length).filter((index) => index >= first && nodes[index].fate === "kept");
+  }
+  const ranked = range(nodes.length).filter((index) => nodes[index].fate === "finished");
+  ranked.sort((one, other) => nodes[other].score - nodes[one].score);
+  const path = [];
+  for (let node = ranked[0]; node >= 0; node = nodes[node].parent) path.unshift(node);
+  return { nodes, winner: path, chosen: path, ranked: ranked.slice(0, BEAM), step: 0, start: "<s>", colour: words.colours.decoder };
+}
+
+// The learned arrays of an attention: those of the recorded one are in the page, others come from the model.
+async function weightsOf(place) {
+  const path = pathOf(place);
+  const names = ["q", "k", "v", "o"].flatMap((name) => [`w_${name}.weight`, `w_${name}.bias`]);
+  const short = (name) => (name.endsWith("weight") ? name.slice(0, 3) : `b_${name[2]}`);
+  if (state.learned.path === path && (state.learned.head ?? place.head) === place.head) return state.learned.weights;
+  if (!state.live) throw new NotRecorded(path);
+  const asked = thread.ask("weights", { names: names.map((name) => `${path}.${name}`), topic: path });
+  // Several pictures wait for the same arrays.
+  const weights = asked.then((answer) => new Map(names.map((name) => [short(name), answer.get(`${path}.${name}`)])));
+  state.learned = { path, weights };
+  return weights;
+}
+
+// Of W_Q, W_K and W_V the recorded run has the part of one head; the rest of the matrix is NaN.
+function recordedWeights(name) {
+  const { values } = state.run.arrays.get(name);
+  if (name.endsWith("o")) return [name, values];
+  const whole = new Float32Array(values.length * config.n_heads).fill(NaN);
+  whole.set(values, words.place.head * values.length);
+  return [name, whole];
+}
+
+// Draws what is on screen, and the rest when it comes there.
+const visible = new Set();
+const stale = new Set(Object.keys(PICTURES));
+const observer = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    if (isIntersecting) visible.add(target.id);
+    else visible.delete(target.id);
+  }
+  drawVisible();
+}, { rootMargin: "200px" });
+
+function redraw(ids = Object.keys(PICTURES)) {
+  for (const id of ids) stale.add(id);
+  drawVisible();
+}
+
+function drawVisible() {
+  for (const id of visible) if (stale.delete(id)) draw(id);
+}
+
+async function draw(id) {
+  const host = at(id);
+  try {
+    const picture = await PICTURES[id]();
+    if (picture) mount(host, picture);
+    host.classList.remove("waits");
+  } catch (error) {
+    if (!(error instanceof NotRecorded)) throw error;
+    host.classList.add("waits");
+    stale.add(id);
+  }
+}
+
+function mount(host, { component, data }) {
+  if (!host.shadowRoot) host.attachShadow({ mode: "open" }).innerHTML = window.components[component].html;
+  const send = (event, value) => ON[event]?.(value, host.id);
+  window.components[component].mount({ parentElement: host.shadowRoot, data, setTriggerValue: send, setStateValue() {} });
+}
+
+const ON = {
+  choose: (place) => choosePlace(place),
+  step(step) {
+    if (step > 0 && step <= STEPS.length) setPart(step - 1);
+  },
+  pick(picked, id) {
+    if (picked.symbol === "mask" && id === "part-picture") toggleCell([picked.query, picked.key]);
+    Object.assign(state.chosen, Object.fromEntries(Object.entries(picked).filter(([name]) => name in state.chosen)));
+    redraw();
+  },
+};
+
+// --- what is chosen ------------------------------------------------------------------------------------------------
+
+function nameOf({ kind, layer, head }) {
+  return `${KINDS[kind].title}, layer ${layer}, head ${head}`;
+}
+
+function choosePlace(place) {
+  state.place = { ...state.place, ...place };
+  state.tau = null;
+  state.chosen.key = 0;
+  say();
+  redraw();
+}
+
+function setPart(part) {
+  state.part = part;
+  say();
+  redraw(["part-picture"]);
+}
+
+// Everything that is words: tokens, the list of heads, the changes, the link.
+function say() {
+  const { run, place } = state;
+  at("token-list").replaceChildren(...labels(run.tokens.source).map((label, i) => item(label, `${run.source[i]}`)));
+  for (const each of document.querySelectorAll(".head-name")) each.textContent = nameOf(place);
+  at("kind").value = place.kind;
+  at("layer").replaceChildren(...layersOf(place.kind).map((layer) => option(layer, `layer ${layer}`)));
+  at("layer").value = place.layer;
+  at("head-list").replaceChildren(...range(config.n_heads).map(headItem));
+  const gate = state.changes.some((change) => change.type === "HeadGate" && isHere(change));
+  at("gate").setAttribute("aria-pressed", String(gate));
+  at("changes").replaceChildren(...state.changes.map(changeItem));
+  at("unchanged").hidden = state.changes.length > 0;
+  at("part-title").textContent = `${state.part + 1}. ${words.steps[state.part].title}`;
+  for (const [part, button] of [...at("parts").children].entries()) button.setAttribute("aria-pressed", String(part === state.part));
+  const tau = state.tau ?? temperatureHere();
+  at("temperature").value = Math.log10(tau);
+  at("temperature").setAttribute("aria-valuetext", `τ = ${tauText(tau)}`);
+  at("tau").textContent = `τ = ${tauText(tau)}`;
+  showLink();
+}
+
+function tauText(tau) {
+  return String(Number(tau.toPrecision(2)));
+}
+
+function isHere({ kind, layer, head }) {
+  return kind === state.place.kind && layer === state.place.layer && head === state.place.head;
+}
+
+function temperatureHere() {
+  return state.changes.find((change) => change.type === "AttentionTemperature" && isHere(change))?.tau ?? 1;
+}
+
+function item(label, note) {
+  const node = document.createElement("li");
+  node.append(label, Object.assign(document.createElement("small"), { textContent: note }));
+  return node;
+}
+
+function option(value, text) {
+  return Object.assign(document.createElement("option"), { value, textContent: text });
+}
+
+// A head with its largest weight off the first query's row, as a button.
+function headItem(head) {
+  const { kind, layer } = state.place;
+  const { queries, keys } = KINDS[kind];
+  const { values, shape: [, n, m] } = state.run.arrays.get(`${pathOf({ kind, layer })}.pattern`);
+  const row = Math.min(state.chosen.query, n - 1);
+  const weights = values.subarray((head * n + row) * m, (head * n + row + 1) * m);
+  const key = weights.indexOf(Math.max(...weights));
+  const query = rowNames(state.run.tokens, queries)[row];
+  const button = Object.assign(document.createElement("button"), { type: "button" });
+  button.append(`head ${head}`, Object.assign(document.createElement("small"), { textContent: `${query}: ${weights[key].toFixed(2)} to ${labels(state.run.tokens[keys])[key]}` }));
+  button.setAttribute("aria-pressed", String(head === state.place.head));
+  button.addEventListener("click", () => choosePlace({ head }));
+  const node = document.createElement("li");
+  node.append(button);
+  return node;
+}
+
+function inWords({ type, ...fields }) {
+  const { kind, layer, head, ...values } = fields;
+  const place = [kind && KINDS[kind].title, layer !== undefined && `layer ${layer}`, head !== undefined && `head ${head}`].filter(Boolean).join(", ");
+  const what = Object.entries(values).map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(", ");
+  return [type.replace(/(?<=[a-z])(?=[A-Z])/g, " "), what, place].filter(Boolean).join(" · ");
+}
+
+function changeItem(change) {
+  const node = document.createElement("li");
+  const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Remove" });
+  button.setAttribute("aria-label", `Remove ${inWords(change)}`);
+  button.addEventListener("click", () => setChanges(state.changes.filter((each) => each !== change)));
+  node.append(inWords(change), " ", button);
+  return node;
+}
+
+function setChanges(changes) {
+  Object.assign(state, { changes, made: true, tau: null });
+  say();
+  rerun();
+}
+
+function toggle(type, values) {
+  const without = state.changes.filter((change) => !(change.type === type && isHere(change)));
+  const { kind, layer, head } = state.place;
+  setChanges(without.length < state.changes.length ? without : [...without, { type, ...values, kind, layer, head }]);
+}
+
+function toggleCell(cell) {
+  const before = state.changes.find((change) => change.type === "MaskEdit" && isHere(change));
+  const same = (one) => one[0] === cell[0] && one[1] === cell[1];
+  const cells = before?.forbid ?? [];
+  const forbid = cells.some(same) ? cells.filter((one) => !same(one)) : [...cells, cell];
+  const others = state.changes.filter((change) => change !== before);
+  setChanges(forbid.length ? [...others, { type: "MaskEdit", forbid, ...state.place }] : others);
+}
+
+// Changes that need no number: what the list below the story offers.
+function offered(name) {
+  const { kind, layer, head } = state.place;
+  const { stack, name: sublayer } = KINDS[kind];
+  return {
+    mean: { type: "HeadGate", gate: 0, mode: "mean", kind, layer, head },
+    uniform: { type: "UniformAttention", kind, layer, head },
+    lift: { type: "LiftCausalMask" },
+    sublayer: { type: "SublayerOff", stack, layer, name: sublayer },
+    residual: { type: "ResidualOff", stack, layer, name: sublayer },
+    positions: { type: "PositionsOff" },
+    reversed: { type: "PositionsShuffled", order: range(state.run.source.length).reverse(), side: "source" },
+  }[name];
+}
+
+// --- the model -----------------------------------------------------------------------------------------------------
+
+const progress = { loaded: 0, total: words.files.reduce((sum, { size }) => sum + size, 0) };
+
+function note(text) {
+  at("note").textContent = text;
+}
+
+async function loadModel() {
+  at("ask").hidden = true;
+  at("loading").hidden = false;
+  const onProgress = (bytes) => {
+    progress.loaded += bytes;
+    at("bar").value = progress.loaded / progress.total;
+  };
+  try {
+    const [weights, vocabulary] = await Promise.all(words.files.map((file) => load(file, onProgress, note)));
+    thread = new Thread(at("worker").textContent);
+    await thread.ask("load", { weights, vocabulary, config }, { moved: [weights, vocabulary] });
+  } catch (error) {
+    at("loading").hidden = true;
+    note(error instanceof Failure ? error.message : error instanceof RangeError || /memory|alloc/i.test(error.message) ? tooLittleMemory() : `The model could not be started: ${error.message}. What you see is a recorded run.`);
+    return;
+  }
+  at("loading").hidden = true;
+  Object.assign(state, { live: true });
+  document.body.dataset.live = "";
+  performance.mark("model-ready");
+  if (state.waiting ?? words.asked) await translate(state.waiting ?? words.asked);
+  else await rerun();
+}
+
+async function translate(text) {
+  if (!state.live) {
+    state.waiting = text;
+    note("Your sentence waits for the model.");
+    return;
+  }
+  note("");
+  state.translating = text;
+  at("translation").textContent = "";
+  try {
+    const onProgress = (sofar) => (at("growing").textContent = `${sofar} …`);
+    const answer = await thread.ask("translate", { text, beam: BEAM, changes: [] }, { onProgress });
+    if (!answer) return;
+    state.translating = false;
+    at("growing").textContent = "";
+    at("translation").textContent = answer.text;
+    state.run = { ...state.run, text, translation: answer.text, source: answer.source, target: answer.tokens };
+    await rerun();
+  } catch (error) {
+    state.translating = false;
+    at("growing").textContent = "";
+    at("translation").textContent = state.run.translation;
+    note(error.message);
+  }
+}
+
+// The run on the same target with the changes as they are, drawn; then the translation of the changed model.
+async function rerun() {
+  if (!state.live || state.translating) return;
+  const { source, target, text } = state.run;
+  const { changes } = state;
+  at("changed").textContent = "";
+  try {
+    const answer = await thread.ask("trace", { source, target, changes });
+    if (!answer) return;
+    state.run = { ...state.run, tokens: answer.tokens, arrays: withNotice(answer.arrays) };
+    state.tau = null;
+    say();
+    redraw();
+    performance.mark("run-drawn");
+    if (!changes.length) return;
+    const onProgress = (sofar) => (at("changed").textContent = `${sofar} …`);
+    const changed = await thread.ask("translate", { text, beam: BEAM, changes }, { onProgress });
+    if (changed) at("changed").textContent = changed.text === state.run.translation ? `${changed.text} (as before)` : changed.text;
+  } catch (error) {
+    note(`The change cannot be made: ${error.message}.`);
+    // The one made last; of a link any may be wrong.
+    state.changes = state.made ? state.changes.slice(0, -1) : [];
+    say();
+  }
+}
+
+// --- links ---------------------------------------------------------------------------------------------------------
+
+// Sentence, head and changes with the names and the form that the app's links have (model/interventions/link.py).
+function parameters() {
+  const { kind, layer, head } = state.place;
+  const query = new URLSearchParams({ source: state.run.text, see: `${kind}.${layer}.${head}` });
+  const changes = state.changes.map(({ type, ...fields }) => [type, fields]);
+  if (changes.length) query.set("changes", JSON.stringify(changes));
+  return query;
+}
+
+function showLink() {
+  const query = parameters();
+  at("open").href = `${words.app}${state.changes.length ? "what_if" : ""}?${query}`;
+  try {
+    history.replaceState(null, "", `?${query}#${SECTIONS[state.step].id}`);
+  } catch {
+    // A file opened from a disk may have no address of its own; nothing else depends on it.
+  }
+}
+
+function readLink() {
+  const query = new URLSearchParams(location.search);
+  const [kind, layer, head] = (query.get("see") ?? "").split(".");
+  const place = { kind, layer: Number(layer), head: Number(head) };
+  if (KINDS[kind] && layersOf(kind).includes(place.layer) && range(config.n_heads).includes(place.head)) state.place = place;
+  if (query.get("source")?.trim()) {
+    words.asked = query.get("source").trim().split(/\s+/).join(" ");
+    at("sentence").value = words.asked;
+    if (words.asked === state.run.text) words.asked = null;
+  }
+  try {
+    const changes = JSON.parse(query.get("changes") ?? "[]");
+    if (!Array.isArray(changes)) throw new SyntaxError();
+    state.changes = changes.map(([type, fields]) => ({ type: String(type), ...fields }));
+  } catch {
+    note("The changes in this link are not whole: was it cut off when it was copied?");
+  }
+}
+
+// --- the story -----------------------------------------------------------------------------------------------------
+
+const SECTIONS = [...document.querySelectorAll(".step")];
+
+function goTo(step, scroll = true) {
+  state.step = Math.min(Math.max(step, 0), SECTIONS.length - 1);
+  SECTIONS.forEach((section, number) => section.classList.toggle("current", number === state.step));
+  at("back").disabled = state.step === 0;
+  at("next").disabled = state.step === SECTIONS.length - 1;
+  at("where").textContent = `${state.step + 1} of ${SECTIONS.length}`;
+  if (scroll) SECTIONS[state.step].scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  showLink();
+}
+
+// The step on screen, after somebody has scrolled there.
+function follow() {
+  const above = SECTIONS.filter((section) => section.getBoundingClientRect().top < innerHeight / 2);
+  if (!document.body.classList.contains("present") && above.length - 1 !== state.step) goTo(above.length - 1, false);
+}
+
+function onKey(event) {
+  if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea, .picture")) return;
+  if (event.key === "ArrowRight") goTo(state.step + 1);
+  else if (event.key === "ArrowLeft") goTo(state.step - 1);
+  else if (event.key === "Escape") document.body.classList.remove("present");
+}
+
+function listen() {
+  at("form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const text = at("sentence").value.trim().split(/\s+/).join(" ");
+    if (text) translate(text);
+    else note("Type an English sentence first.");
+  });
+  at("ask").addEventListener("click", loadModel);
+  at("gate").addEventListener("click", () => toggle("HeadGate", { gate: 0 }));
+  at("trained").addEventListener("click", () => setChanges([]));
+  at("add").addEventListener("click", () => setChanges([...state.changes, offered(at("more").value)]));
+  at("kind").addEventListener("change", ({ target }) => choosePlace({ kind: target.value, layer: Math.min(state.place.layer, layersOf(target.value).length - 1) }));
+  at("layer").addEventListener("change", ({ target }) => choosePlace({ layer: Number(target.value) }));
+  at("temperature").addEventListener("input", ({ target }) => {
+    state.tau = 10 ** Number(target.value);
+    at("tau").textContent = `τ = ${tauText(state.tau)}, redrawn in the page`;
+    target.setAttribute("aria-valuetext", `τ = ${tauText(state.tau)}`);
+    redraw(["softmax-picture"]);
+  });
+  at("temperature").addEventListener("change", ({ target }) => {
+    if (!state.live) return;
+    const tau = Number(tauText(10 ** Number(target.value)));
+    const others = state.changes.filter((change) => !(change.type === "AttentionTemperature" && isHere(change)));
+    setChanges(tau === 1 ? others : [...others, { type: "AttentionTemperature", tau, ...state.place }]);
+  });
+  at("back").addEventListener("click", () => goTo(state.step - 1));
+  at("next").addEventListener("click", () => goTo(state.step + 1));
+  at("present").addEventListener("click", () => {
+    document.body.classList.toggle("present");
+    goTo(state.step);
+  });
+  document.addEventListener("keydown", onKey);
+  for (const event of ["wheel", "touchmove"]) addEventListener(event, () => requestAnimationFrame(follow), { passive: true });
+  addEventListener("hashchange", () => goTo(stepOfHash()));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw());
+}
+
+function stepOfHash() {
+  return Math.max(SECTIONS.findIndex(({ id }) => `#${id}` === location.hash), 0);
+}
+
+function start() {
+  state.learned = { path: pathOf(words.place), head: words.place.head, weights: new Map(words.learned.map(recordedWeights)) };
+  at("parts").replaceChildren(...words.steps.map(({ title }, part) => {
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: `${part + 1}. ${title}` });
+    button.addEventListener("click", () => setPart(part));
+    return button;
+  }));
+  readLink();
+  at("translation").textContent = state.run.translation;
+  listen();
+  goTo(stepOfHash(), Boolean(location.hash));
+  say();
+  for (const id of Object.keys(PICTURES)) observer.observe(at(id));
+  performance.mark("first-picture");
+  if (isMetered()) at("ask").hidden = false;
+  else loadModel();
+  if (words.serviceWorker) navigator.serviceWorker?.register("service-worker.js").catch(() => {});
+}
+
+start();
+window.started = true;

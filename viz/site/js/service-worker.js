@@ -1,0 +1,21 @@
+// Keeps the page for visits without a network. The model's files, which have their hash in their name, keep themselves
+// (loading.js); the page itself is asked for anew, and taken from here where no answer comes.
+
+const KEPT = "attention-explorer";
+
+self.addEventListener("install", () => self.skipWaiting());
+self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
+self.addEventListener("fetch", (event) => {
+  if (event.request.mode === "navigate") event.respondWith(page(event.request));
+});
+
+async function page(request) {
+  const cache = await caches.open(KEPT);
+  try {
+    const answer = await fetch(request);
+    if (answer.ok) await cache.put("./", answer.clone()).catch(() => {});
+    return answer;
+  } catch {
+    return (await cache.match("./")) ?? Response.error();
+  }
+}
