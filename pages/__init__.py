@@ -341,6 +341,21 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 needs=(Need.LOGITS,),
             ),
             Page(
+                path="pages/who_chose.py",
+                views_module="pages.views.who_chose",
+                title="Who chose this word?",
+                icon=":material/person_search:",
+                summary="Which head, through which token, raised a word above its rivals; and what happens when that "
+                "head is off.",
+                look_for="The logit of a word is a sum over all parts of the model. Find the tallest bar, switch its "
+                "head off, and see whether the word falls.",
+                needs=(
+                    Need.MATRICES,
+                    Need.STREAM,
+                    Need.LOGITS,
+                ),
+            ),
+            Page(
                 path="pages/side_by_side.py",
                 views_module="pages.views.side_by_side",
                 title="Side by side",

@@ -1,17 +1,25 @@
-"""Attention, step by step: the formula, the matrices with this run's numbers, and one cell's arithmetic."""
+"""Attention, step by step: the formula, the matrices with this run's numbers, one cell's arithmetic, and its parts."""
 
 from urllib.parse import urlencode
 
+import numpy as np
+import pandas as pd
+
+from model.analysis.written import score_parts, side_parts
+from model.analysis.written.of_scores import weight_with_score
+from model.analysis.written.of_stream import EMBEDDING, POSITION
 from model.checkpoints.store import shown_name
 from model.interventions import HeadGate
 from model.interventions.link import encode
 from model.network.attention import MultiHeadAttention
 from model.run import Run
+from model.trace import Array
 from pages.views import Need, Result, answer, view
 from pages.views.chosen_token import first_key, first_query, key_of, query_of
 from pages.views.controls import choice, menu, number, slider, toggle
 from pages.views.names import axes
-from viz.forms import Canvas
+from pages.views.parts import part_bars, part_label, rank
+from viz.forms import Canvas, Map, Maps, Scale
 from viz.latex import attention_formula
 from viz.steps.arithmetic import explain_step, result_chain
 from viz.steps.head import PROJECTIONS, Choice, Head, head_of
@@ -108,6 +116,118 @@ def _head(run: Run) -> Head:
     trace, decodes = run.trace, run.attention.predicts is not None
     rows = decoder_rows(trace.tgt_tokens, trace.next_tokens) if decodes else ()
     return head_of(run.attention, run.head, tuple(rows))
+
+
+MOST_PAIRED = 8
+"""parts of either side that have a row or a column of their own"""
+MOST_PAIRS = 12
+SIDES = "query", "key"
+
+
+def _score_parts(run: Run, query: int, key: int) -> tuple[tuple[str, ...], tuple[str, ...], Array]:
+    return run.compute(score_parts, run.trace, run.kind, run.layer, run.head, query, key)
+
+
+def _sums(run: Run, query: int, key: int) -> dict[str, dict[str, float]]:
+    """What each part of the query's side, and of the key's, adds to the score."""
+    queries, keys, pairs = _score_parts(run, query, key)
+    sums = (queries, pairs.sum(axis=1)), (keys, pairs.sum(axis=0))
+    return {
+        side: dict(zip(names, terms.tolist(), strict=True)) for side, (names, terms) in zip(SIDES, sums, strict=True)
+    }
+
+
+def _removable(run: Run, query: int, key: int) -> dict[str, str]:
+    """The largest parts of both sides."""
+    sums = _sums(run, query, key)
+    largest = {side: rank(terms, MOST_PAIRED).parts for side, terms in sums.items()}
+    return {f"{side} {name}": f"{side}: {part_label(name)}" for side, names in largest.items() for name in names}
+
+
+REMOVED = menu("Take out", _removable, key="why_without", in_link=False)
+
+
+@view(
+    "Why this score",
+    code=(score_parts, side_parts),
+    needs=(Need.FULL_ROWS, Need.MATRICES, Need.STREAM),
+)
+def why(run: Run, query: int = QUERY, key: int = KEY, removed: str = REMOVED) -> Result:
+    """A score as the sum over what wrote the query and what wrote the key, and over the pairs of these."""
+    attention, head = run.attention, run.head
+    queries, keys, pairs = _score_parts(run, query, key)
+    sums, score = _sums(run, query, key), float(attention.scores[head, query, key])
+    side, _, part = removed.partition(" ")
+    term = sums[side].get(part, 0.0)
+    sides = {side: rank(terms) for side, terms in sums.items()}
+    shows = {
+        f"{side}_parts": part_bars(run, ranked, "adds to q · k", f"part of the {side}")
+        for side, ranked in sides.items()
+    }
+    shows |= {"pairs": _pair_map(sums, queries, keys, pairs), "largest": _pair_table(queries, keys, pairs)}
+    shows |= {"content": _content_map(queries, keys, pairs)} if POSITION in queries and POSITION in keys else {}
+    kind = run.trace.kind(run.kind)
+    return Result(
+        shows,
+        {
+            "tokens": (attention.query_tokens[query], attention.key_tokens[key]),
+            "score": score,
+            "scaled": float(attention.scaled[head, query, key]),
+            "weight": float(attention.pattern[head, query, key]),
+            "hidden": not attention.mask[head, query, key],
+            "counts": pairs.shape,
+            "error": abs(float(pairs.sum()) - score),
+            "top": {side: (part_label(ranked.parts[0]), float(ranked.values[0])) for side, ranked in sides.items()},
+            "others": {side: (ranked.others, float(ranked.values[-1])) for side, ranked in sides.items()},
+            "shown": tuple(shows),
+            "first_layer": run.layer == 0,
+            "crosses": kind.crosses,
+            "removed": (side, part_label(part), term),
+            "without": score - term,
+            "weight_without": weight_with_score(attention, head, query, key, score - term),
+        },
+        {"parts": pairs, "query_names": np.array(queries), "key_names": np.array(keys)},
+    )
+
+
+def _pair_map(sums: dict, queries: tuple[str, ...], keys: tuple[str, ...], pairs: Array) -> Maps:
+    """What each pair of the largest parts adds; the last row and column are all other parts together."""
+    kept = {side: rank(terms, MOST_PAIRED) for side, terms in sums.items()}
+    blocks = [_sum_others(names, kept[side].parts) for side, names in zip(SIDES, (queries, keys), strict=True)]
+    values = blocks[0] @ pairs @ blocks[1].T
+    rows, columns = (kept[side].labels for side in SIDES)
+    one = Map(values.astype(np.float32), scale=Scale.signed(values, title="adds to<br>q · k"), what="adds")
+    return Maps(rows, columns, {"": one}, axes=("query part", "key part"))
+
+
+def _sum_others(names: tuple[str, ...], kept: tuple[str, ...]) -> Array:
+    """(kept + 1, part): the matrix that leaves the parts that are kept, and sums the others in its last row."""
+    rows = [[float(name == one) for name in names] for one in kept]
+    others = [float(name not in kept) for name in names]
+    return np.array([*rows, *([others] if any(others) else [])])
+
+
+def _pair_table(queries: tuple[str, ...], keys: tuple[str, ...], pairs: Array) -> pd.DataFrame:
+    """The pairs that add most, and the sum of all others."""
+    order = np.argsort(-np.abs(pairs), axis=None, kind="stable")[:MOST_PAIRS]
+    places = [np.unravel_index(number, pairs.shape) for number in order]
+    rows = [(part_label(queries[a]), part_label(keys[b]), float(pairs[a, b])) for a, b in places]
+    if pairs.size > len(rows):
+        rest = float(pairs.sum()) - sum(term for *_, term in rows)
+        rows.append((f"all other {pairs.size - len(rows):,} pairs", "", rest))
+    table = pd.DataFrame(rows, columns=["of the query", "of the key", "adds to q · k"])
+    table.attrs["floats"] = "%+.3f"
+    return table
+
+
+def _content_map(queries: tuple[str, ...], keys: tuple[str, ...], pairs: Array) -> Maps:
+    """Content and position of either side: what the four pairs add, and what the rest does."""
+    groups = EMBEDDING, POSITION
+    blocks = [_sum_others(names, groups) for names in (queries, keys)]
+    values = blocks[0] @ pairs @ blocks[1].T
+    names = ["content", "position", "all else"]
+    one = Map(values.astype(np.float32), scale=Scale.signed(values, title="adds to<br>q · k"), what="adds")
+    return Maps(names[: len(values)], names[: values.shape[1]], {"": one}, axes=("query part", "key part"))
 
 
 @answer

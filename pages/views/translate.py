@@ -62,6 +62,7 @@ def explore(run: Run, query: int = QUERY, key: int = KEY_TOKEN) -> Result:
         {
             "word": word.name,
             "writes": attention.predicts is not None,
+            "row": query,
             "gives": word.largest,
             "one_hot": int((heads[1].max(axis=-1)[chooses] >= ONE_HOT).sum()),
             "choosing": int(chooses.sum()),

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from model.analysis.heads.softmax import softmax
 from model.analysis.written.of_stream import Parts, completed, last_parts, stages, through, total
 from model.trace import CHAIN_TOLERANCE, Array, Attention, QKNorm, Trace, relative_error
 
@@ -35,6 +36,19 @@ def score_parts(
     q, k = (side_parts(trace, kind, layer, head, side, [row]) for side, row in (("q", query), ("k", key)))
     pairs = np.einsum("ad,bd->ab", *(np.stack([part[0] for part in parts.values()]) for parts in (q, k)))
     return tuple(q), tuple(k), pairs
+
+
+def weight_with_score(attention: Attention, head: int, query: int, key: int, score: float) -> float:
+    """The weight of a key if its unscaled score alone were another one; 0 of a key that the mask hides."""
+    if not attention.mask[head, query, key]:
+        return 0.0
+    row = np.where(attention.mask[head, query], attention.pre_softmax[head, query].astype(np.float64), -np.inf)
+    scaled = score * attention.scale
+    row[key] = scaled if attention.softcap is None else attention.softcap * np.tanh(scaled / attention.softcap)
+    row[key] += 0.0 if attention.bias is None else attention.bias[head, query, key]
+    row /= attention.temperature[head]
+    sink = [] if attention.sink is None else [float(attention.sink[head])]
+    return float(softmax(np.append(row, sink))[key])
 
 
 def side_parts(trace: Trace, kind: str, layer: int, head: int, side: str, rows: Sequence[int] | None = None) -> Parts:

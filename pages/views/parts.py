@@ -1,0 +1,77 @@
+"""Sums over what parts of the model wrote, as pictures: the largest parts by name, all others together."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.analysis.written import head_of_part
+from model.run import Run
+from model.trace import Array
+from pages.views.controls import HEAD, KIND, LAYER
+from viz.forms import Bars
+from viz.theme import OKABE_ITO
+
+MOST = 12
+"""parts that have a name in a picture"""
+STACKS = {"encoder_self": "encoder", "decoder_self": "decoder"}
+_PLACE = re.compile(r"(\w+) (\d+) (.+)")
+
+
+def part_label(name: str) -> str:
+    """The name of a part on screen: "cross L2H5", "decoder L1 feed-forward", "embedding"."""
+    if head := head_of_part(name):
+        kind, layer, number = head
+        return f"{STACKS.get(kind, kind)} L{layer}H{number}"
+    words = name.replace("feed_forward", "feed-forward").replace("_attn", "-attention")
+    if match := _PLACE.fullmatch(words):
+        return f"{STACKS.get(match[1], match[1])} L{match[2]} {match[3]}"
+    return words
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The largest terms of a sum, and the sum of all others."""
+
+    parts: tuple[str, ...]
+    """the largest first"""
+    values: Array
+    """(part,), and last the sum of the others where there are some"""
+    others: int
+    """how many these are"""
+
+    @property
+    def labels(self) -> list[str]:
+        """As on screen, that of the rest included."""
+        return [*map(part_label, self.parts), *([f"{self.others} others"] if self.others else [])]
+
+
+def rank(values: Mapping[str, float], most: int = MOST) -> Ranked:
+    """The `most` largest terms by size, and the sum of the others."""
+    names = sorted(values, key=lambda name: -abs(values[name]))
+    first, others = names[:most], names[most:]
+    kept = [values[name] for name in first] + ([sum(values[name] for name in others)] if others else [])
+    return Ranked(tuple(first), np.array(kept), len(others))
+
+
+def part_bars(run: Run, ranked: Ranked, title: str, of: str = "part") -> Bars:
+    """A bar for each part; a click on one that a head wrote chooses this head."""
+    return Bars(
+        ranked.labels,
+        {title: ranked.values},
+        (of, title),
+        colours=OKABE_ITO[:1],
+        number="+.4f",
+        what="part",
+        height=340,
+        layout={"xaxis": {"tickangle": -50}, "showlegend": False},
+        chooses=head_choices(run, [*ranked.parts, *([""] if ranked.others else [])]),
+        sets={"kind": KIND, "layer": LAYER, "head": HEAD},
+    )
+
+
+def head_choices(run: Run, parts: Sequence[str]) -> list[dict[str, str | int]]:
+    """What a click on each part chooses: the head that wrote it, or the one that is chosen already."""
+    here = run.kind, run.layer, run.head
+    return [dict(zip(("kind", "layer", "head"), head_of_part(part) or here, strict=True)) for part in parts]

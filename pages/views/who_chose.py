@@ -1,0 +1,227 @@
+"""Who chose this word: the logit of a written token, by part, by head, and by head and the token that it read."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pandas as pd
+
+from model.analysis.runs.swapped_weights import rank_correlation
+from model.analysis.sweep import sweep
+from model.analysis.written import head_of_part, logit_parts, logit_parts_by_key
+from model.interventions import HeadGate
+from model.interventions.link import encode
+from model.needs import Need
+from model.run import Run
+from model.trace import Array
+from pages.views import OnRequest, Result, answer, view
+from pages.views.chosen_token import row_in
+from pages.views.controls import HEAD, KIND, LAYER, choice, menu, text
+from pages.views.parts import MOST, head_choices, part_bars, part_label, rank
+from viz.forms import Line, Lines, Map, Maps, Mark, Scale, Table
+from viz.theme import OKABE_ITO
+from viz.tokens import decoder_rows, labels, numbered
+
+NOTHING = -1
+"""in place of the id of a token: the logit alone"""
+
+
+def _stack(run: Run) -> str:
+    """The stack whose output the logits read."""
+    return list(run.trace.streams)[-1]
+
+
+def _rows(run: Run) -> dict[int, str]:
+    rows = decoder_rows(run.trace.row_tokens, run.trace.next_tokens)
+    return {number: f"{number} {row}" for number, row in enumerate(rows)}
+
+
+ROW = menu("The row that", _rows, lambda run: row_in(run, _stack(run)), key="wrote_at", follows=True)
+
+
+def _others(run: Run, row: int) -> dict[int, str]:
+    """The runners-up, the most probable first, and nothing."""
+    others = [one for one in run.trace.candidates[row] if one.id != run.trace.next_ids[row]]
+    names = zip(others, labels([one.token for one in others]), strict=True)
+    return {one.id: f"{name} {one.probability:.1%}" for one, name in names} | {NOTHING: "nothing: its logit alone"}
+
+
+AGAINST = menu("Rather than", _others, key="wrote_against", in_link=False)
+TYPED = text("… or a word that you type", ("", "dog"), key="wrote_typed")
+
+
+def _contrast(run: Run, against: int, typed: str) -> tuple[int | None, str]:
+    """Id of the other token, and what is wrong with a typed word, if something is."""
+    if typed.strip():
+        try:
+            ids = run.opened.tokenizer.encode_next(run.opened.prepare(typed).strip())
+        except ValueError as error:
+            return (None if against == NOTHING else against), str(error)
+        if ids:
+            return ids[0], ""
+    return (None if against == NOTHING else against), ""
+
+
+def _kinds(run: Run) -> dict[str, str]:
+    """The kinds of attention that write into the stack that the logits read, cross-attention first."""
+    kinds = [kind for kind in run.trace.kinds if kind.queries == _stack(run)]
+    return {kind.name: kind.title for kind in sorted(kinds, key=lambda kind: not kind.crosses)}
+
+
+WRITER = choice("Heads of", _kinds, key="wrote_kind")
+
+
+def _switch_off(run: Run, row: int, against: int, typed: str) -> Iterator[tuple[float, Mapping[str, float]]]:
+    """By head, how far the logit, or the difference, falls when it is off."""
+    trace, token, (other, _) = run.trace, run.trace.next_ids[row], _contrast(run, against, typed)
+    heads = [name for name in logit_parts(run.opened, trace, row, token, other) if head_of_part(name)]
+    gates = [(HeadGate(0.0, *head_of_part(name)),) for name in heads]
+    effects: dict[str, float] = {}
+    before = _difference(trace.logits, row, token, other)
+    for number, (name, logits) in enumerate(zip(heads, sweep(run.opened, trace, gates), strict=True), start=1):
+        effects[name] = before - _difference(logits, row, token, other)
+        yield number / len(heads), dict(effects)
+
+
+def _difference(logits: Array, row: int, token: int, other: int | None) -> float:
+    values = logits[row].astype(np.float64)
+    return float(values[token] - (0.0 if other is None else values[other]))
+
+
+OFF = OnRequest(
+    "Switch off each head",
+    "wrote_off",
+    _switch_off,
+    lambda run, row, against, typed: (run.trace, row, _contrast(run, against, typed)[0]),
+    icon=":material/play_arrow:",
+)
+
+
+@view(
+    "Which head wrote this word",
+    code=(logit_parts, logit_parts_by_key, sweep),
+    needs=(Need.LOGITS, Need.STREAM, Need.MATRICES),
+    on_request=OFF,
+)
+def which_head(
+    run: Run,
+    row: int = ROW,
+    against: int = AGAINST,
+    typed: str = TYPED,
+    kind: str = WRITER,
+    outcome: Mapping[str, float] | None = None,
+) -> Result:
+    """What each part adds directly to the logit of the written token, and what happens when a head is off."""
+    trace, token = run.trace, run.trace.next_ids[row]
+    other, problem = _contrast(run, against, typed)
+    parts = run.compute(logit_parts, run.opened, trace, row, token, other)
+    by_key = run.compute(logit_parts_by_key, run.opened, trace, row, token, other)
+    heads = {name: value for name, value in parts.items() if head_of_part(name)}
+    ranked = rank(parts)
+    first = max(heads, key=lambda name: heads[name]) if heads else None
+    off = {name: outcome[name] for name in heads if name in outcome} if outcome else {}
+    shows = {"parts": part_bars(run, ranked, "adds to the logit" if other is None else "adds to the difference")}
+    shows |= {"heads": _head_map(heads, kind), "sources": _source_map(run, by_key, kind)}
+    shows |= {"off": _off_lines(heads, off), "table": _off_table(run, heads, off)} if off else {}
+    probability = trace.probabilities[row]
+    difference = _difference(trace.logits, row, token, other)
+    return Result(
+        shows,
+        {
+            "word": trace.next_tokens[row],
+            "probability": float(probability[token]),
+            "against": None if other is None else run.opened.tokenizer.tokens([other])[0],
+            "against_probability": None if other is None else float(probability[other]),
+            "same": other == token,
+            "problem": problem,
+            "difference": difference,
+            "error": abs(sum(parts.values()) - difference),
+            "parts": len(parts),
+            "others": (ranked.others, float(ranked.values[-1])),
+            "first": first and (part_label(first), heads[first], _best_source(run, by_key, first)),
+            "of_heads": sum(heads.values()),
+            "see": "{}.{}.{}".format(*(head_of_part(first) if first else (run.kind, run.layer, run.head))),
+            "switch_off": encode((HeadGate(0.0, *head_of_part(first)),)) if first else "",
+            "kind": _kinds(run)[kind],
+            "correlation": rank_correlation(*(np.array([x[name] for name in off]) for x in (heads, off)))
+            if len(off) > 1
+            else None,
+            "measured": len(off),
+        },
+        {"part": np.array(list(parts)), "adds": np.array(list(parts.values()))},
+    )
+
+
+def _best_source(run: Run, by_key: Mapping[str, Array], part: str) -> tuple[str, float] | None:
+    """The token through which a head adds most; None where an intervention changed what the head wrote."""
+    kind, layer, _ = head_of_part(part)
+    values = by_key[part]
+    if np.isnan(values).any():
+        return None
+    key = int(values.argmax())
+    return run.trace.attention(kind, layer).key_tokens[key], float(values[key])
+
+
+def _head_map(heads: Mapping[str, float], kind: str) -> Maps:
+    """(layer, head): what each head of a kind adds directly."""
+    places = {head_of_part(name): value for name, value in heads.items() if head_of_part(name)[0] == kind}
+    layers = sorted({layer for _, layer, _ in places})
+    values = np.full((len(layers), 1 + max(head for *_, head in places)), np.nan, np.float32)
+    for (_, layer, head), value in places.items():
+        values[layers.index(layer), head] = value
+    columns = [f"head {head}" for head in range(values.shape[1])]
+    one = Map(values, ~np.isnan(values), Scale.signed(values, title="adds"), "adds")
+    return Maps([f"layer {layer}" for layer in layers], columns, {"": one}, axes=("layer", "head"))
+
+
+def _source_map(run: Run, by_key: Mapping[str, Array], kind: str) -> Maps:
+    """The heads of a kind that add most, and the tokens through which they do."""
+    own = {name: values for name, values in by_key.items() if head_of_part(name)[0] == kind}
+    names = sorted(own, key=lambda name: -float(np.abs(own[name]).sum()))[:MOST]
+    values = np.stack([own[name] for name in names]).astype(np.float32)
+    _, layer, _ = head_of_part(names[0])
+    one = Map(values, ~np.isnan(values), Scale.signed(np.nan_to_num(values), title="adds"), "adds")
+    keys = numbered(run.trace.attention(kind, layer).key_tokens)
+    return Maps([*map(part_label, names)], keys, {"": one}, axes=("head", "token that it read"))
+
+
+def _off_lines(heads: Mapping[str, float], off: Mapping[str, float]) -> Lines:
+    """Each head's direct contribution, and what its removal takes away."""
+    names = list(off)
+    x, y = (np.array([values[name] for name in names]) for values in (heads, off))
+    ends = [float(min(x.min(), y.min())), float(max(x.max(), y.max()))]
+    return Lines(
+        {
+            "heads": Line(x, y, symbol="circle", dash="", names=[*map(part_label, names)]),
+            "as much as it adds directly": Line(ends, ends, OKABE_ITO[3], dash="dot", width=1.5),
+        },
+        ("adds directly", "lost when it is off"),
+        ".4f",
+        of="head",
+        marks=[Mark(x=0), Mark(y=0)],
+    )
+
+
+def _off_table(run: Run, heads: Mapping[str, float], off: Mapping[str, float]) -> Table:
+    """Direct contribution and loss of every head, the largest loss first; a click on a row opens its head."""
+    names = sorted(off, key=lambda name: -abs(off[name]))
+    frame = pd.DataFrame(
+        {
+            "head": [*map(part_label, names)],
+            "adds directly": [heads[name] for name in names],
+            "lost when it is off": [off[name] for name in names],
+        }
+    )
+    sets = {"kind": KIND, "layer": LAYER, "head": HEAD}
+    return Table(frame, floats="%+.3f", most_rows=10, chooses=head_choices(run, names), sets=sets)
+
+
+@answer
+def one_line(run: Run) -> Result:
+    """The head that adds most to the chosen word."""
+    row = row_in(run, _stack(run))
+    token = run.trace.next_ids[row]
+    parts = run.compute(logit_parts, run.opened, run.trace, row, token, None)
+    heads = {name: value for name, value in parts.items() if head_of_part(name)}
+    first = max(heads, key=lambda name: heads[name]) if heads else None
+    facts = {"word": run.trace.next_tokens[row], "logit": _difference(run.trace.logits, row, token, None)}
+    return Result(facts=facts | {"head": first and (part_label(first), heads[first])})
