@@ -195,20 +195,20 @@ def test_a_lie_is_noticed_by_the_claim_that_forbids_it(honest, number):
 
 def test_6_a_row_that_sees_the_future_is_noticed(honest, monkeypatch):
     """The mask on screen says causal, the model is not: only running it again with another future can tell."""
-    model = honest.translator.model
+    model = honest.opened.model
 
     def lifted(*_args):
         return torch.ones(1, 1, 1, 1, dtype=torch.bool)
 
     monkeypatch.setattr("model.network.encoder_decoder.causal_mask", lifted)
     assert of(6).measure(honest) > 1e-3
-    assert model is honest.translator.model
+    assert model is honest.opened.model
 
 
 @pytest.mark.parametrize("name", ["k", "v", "scores", "out"])
 def test_6_every_result_of_a_row_is_compared(honest, monkeypatch, name):
     path = f"decoder.layers.1.self_attn.{name}"
-    record = type(honest.translator).record
+    record = type(honest.opened).record
 
     def altered_before(self, trace, interventions, tgt_ids=None):
         found = record(self, trace, interventions, tgt_ids)
@@ -216,7 +216,7 @@ def test_6_every_result_of_a_row_is_compared(honest, monkeypatch, name):
             found[path] = nudged(found[path], 1e-3)
         return found
 
-    monkeypatch.setattr(type(honest.translator), "record", altered_before)
+    monkeypatch.setattr(type(honest.opened), "record", altered_before)
     assert of(6).measure(honest) > 1e-4
 
 
