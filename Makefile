@@ -5,7 +5,7 @@
 #              a disk; APP=https://... is the full app that it links to
 # make lint    formatter, linter and import rules; make format applies the first two
 # make bench   measures speed and writes docs/speed.md; ARGS="--only views,peers" make bench: some parts
-#              (speed, views, pages, processor, peers, recording, growth, long, coldstart); DATA=pairs.tsv,
+#              (speed, views, pages, processor, peers, recording, growth, long, coldstart, site); DATA=pairs.tsv,
 #              CHECKPOINT=name
 # make soak    fifty people at once, people who leave, killed servers and trainings, hostile text, a full disk;
 #              ARGS="load --minutes 1" make soak: one part, shorter; ARGS="class" make soak: thirty who think between moves

@@ -6,7 +6,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from model.checkpoints.store import DEFAULT_CHECKPOINT
-from tests.bench import coldstart, growth, long_text, peers, processor, recording, speed, views, whole_pages
+from tests.bench import (
+    coldstart,
+    growth,
+    long_text,
+    peers,
+    processor,
+    recording,
+    speed,
+    static_page,
+    views,
+    whole_pages,
+)
 from tests.bench.report import write_section
 from tests.bench.speed import print_lines
 from tests.bench.table import Row, markdown, text
@@ -71,6 +82,14 @@ PARTS = {
         "time, which is most of what a visit to a running server takes. A new server is held against the two "
         "parts that it cannot do without: importing torch, and plain Streamlit from its start to its first chart.",
         coldstart.coldstart,
+    ),
+    "site": Part(
+        "The static page",
+        "Served from this machine to a new window each time, beside a fixed product of two matrices in the same page. "
+        "The processor is throttled in the page's own thread, because a browser slows no worker down. Aims on two free "
+        "cores: first picture 1 s, ready 1 s after the last byte, twelve tokens 0.2 s; 4 × slower 1.5 s, "
+        "from the slider to the redrawn run 0.7 s, 50 ms between frames.",
+        static_page.static_page,
     ),
 }
 SPEED = Part(

@@ -151,6 +151,11 @@ class Engine:
             answers += self.evaluate(TRANSLATE, question)
         return [[tuple(each["tokens"]) for each in found] for found in answers]
 
+    def throttle(self, rate: float) -> None:
+        """Let the page's thread run this many times slower than the machine."""
+        session = self._page.context.new_cdp_session(self._page)
+        session.send("Emulation.setCPUThrottlingRate", {"rate": rate})
+
     def close(self) -> None:
         self._page.context.close()
 

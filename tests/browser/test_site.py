@@ -307,9 +307,14 @@ def test_where_megabytes_cost_money_the_page_asks_first(address: str, open_page:
     metered = "Object.defineProperty(navigator, 'connection', { value: { saveData: true } });"
     reader = open_page(address, before=metered)
     reader.until_drawn("heads")
+    waiting = reader.page.locator("#beam .picture-note")
+    waiting.scroll_into_view_if_needed()
+    reader.until(waiting.is_visible, "the beam needs the model")
     assert not [url for url in reader.requests if url.endswith(".safetensors")]
     reader.page.get_by_role("button", name=re.compile("Load the model")).click()
     reader.wait_until_live()
+    reader.page.locator("#beam").scroll_into_view_if_needed()
+    reader.until(lambda: reader.page.evaluate("Boolean(document.getElementById('beam-picture').shadowRoot)"), "no tree")
 
 
 def test_a_second_visit_needs_no_network(address: str, open_page: Callable[..., Reader]) -> None:

@@ -79,7 +79,7 @@ async function keep(name, bytes, note) {
   if (!globalThis.caches) return;
   try {
     const cache = await caches.open(KEPT);
-    await cache.put(name, new Response(bytes.slice(0)));
+    await cache.put(name, new Response(new Blob([bytes])));
   } catch {
     note("The model is ready. This browser has no room to keep it, so the next visit loads it again.");
   }

@@ -52,6 +52,7 @@ const state = {
   live: false,
   waiting: null, // what was typed before the model is here
   translating: false,
+  drawing: false, // whether pictures are being drawn
 };
 let thread = null;
 
@@ -175,8 +176,20 @@ function redraw(ids = Object.keys(PICTURES)) {
   drawVisible();
 }
 
-function drawVisible() {
-  for (const id of visible) if (stale.delete(id)) draw(id);
+// One after another, with a frame between them, so that the page stays at hand.
+async function drawVisible() {
+  if (state.drawing) return;
+  state.drawing = true;
+  for (let id = nextToDraw(); id; id = nextToDraw()) {
+    stale.delete(id);
+    draw(id); // what asks the model first does not hold up the others
+    await new Promise(requestAnimationFrame);
+  }
+  state.drawing = false;
+}
+
+function nextToDraw() {
+  return [...visible].find((id) => stale.has(id) && (state.live || !at(id).classList.contains("waits")));
 }
 
 async function draw(id) {
@@ -186,9 +199,9 @@ async function draw(id) {
     if (picture) mount(host, picture);
     host.classList.remove("waits");
   } catch (error) {
-    if (!(error instanceof NotRecorded)) throw error;
     host.classList.add("waits");
-    stale.add(id);
+    if (!(error instanceof NotRecorded)) note(`A picture could not be drawn: ${error.message}`);
+    else if (!state.live) stale.add(id);
   }
 }
 
@@ -361,6 +374,7 @@ async function loadModel() {
   };
   try {
     const [weights, vocabulary] = await Promise.all(words.files.map((file) => load(file, onProgress, note)));
+    performance.mark("last-byte");
     thread = new Thread(at("worker").textContent);
     await thread.ask("load", { weights, vocabulary, config }, { moved: [weights, vocabulary] });
   } catch (error) {
@@ -369,7 +383,9 @@ async function loadModel() {
     return;
   }
   at("loading").hidden = true;
-  Object.assign(state, { live: true });
+  state.live = true;
+  // What waited has no place on screen until it is shown again.
+  for (const host of document.querySelectorAll(".picture.waits")) host.classList.remove("waits");
   document.body.dataset.live = "";
   performance.mark("model-ready");
   if (state.waiting ?? words.asked) await translate(state.waiting ?? words.asked);

@@ -8,15 +8,20 @@ export function readSafetensors(buffer) {
   for (const [name, { dtype, data_offsets: [start, end] }] of Object.entries(header)) {
     if (name === "__metadata__") continue;
     if (dtype !== "F16" && dtype !== "F32") throw new Error(`${name} is of type ${dtype}; F16 and F32 can be read`);
-    const bytes = buffer.slice(8 + length + start, 8 + length + end);
-    tensors.set(name, dtype === "F16" ? widened(new Uint16Array(bytes)) : new Float32Array(bytes));
+    const Type = dtype === "F16" ? Uint16Array : Float32Array;
+    const place = 8 + length + start;
+    // A file whose numbers are not aligned has to be copied.
+    const whole = place % Type.BYTES_PER_ELEMENT ? new Type(buffer.slice(place, 8 + length + end)) : new Type(buffer, place, (end - start) / Type.BYTES_PER_ELEMENT);
+    tensors.set(name, dtype === "F16" ? widened(whole) : whole);
   }
   return tensors;
 }
 
-// float32 of each half-precision number.
+let table = null; // float32 of each of the 65,536 half-precision numbers, made when the first is read
+
+// Half-precision numbers, as 16 bits each, in float32.
 export function widened(halves) {
-  const table = Float32Array.from({ length: 65536 }, (_, bits) => halfPrecision(bits));
+  table ??= Float32Array.from({ length: 65536 }, (_, bits) => halfPrecision(bits));
   const values = new Float32Array(halves.length);
   for (let i = 0; i < halves.length; i += 1) values[i] = table[halves[i]];
   return values;

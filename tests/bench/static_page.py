@@ -1,0 +1,149 @@
+"""The static page: from opening it to its first picture, to the model, to a translation and to a redrawn run."""
+
+import re
+import statistics
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from model.checkpoints.store import checkpoint_path
+from pages.site.build import build
+from tests.bench.browser import chromium, window
+from tests.bench.table import Row
+from tests.browser.engine import Engine
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+ROUNDS = 5
+MOST_MEGABYTES = 350
+SENTENCE = "The girl likes the dog because it is friendly."
+"""12 tokens"""
+THROTTLE = 4
+PRODUCT = """() => {
+    const n = 384;
+    const [a, b, c] = [1.5, 0.5, 0].map((value) => new Float32Array(n * n).fill(value));
+    const multiply = () => {
+        const began = performance.now();
+        for (let i = 0; i < n; i += 1) for (let j = 0; j < n; j += 1) {
+            let sum = 0;
+            for (let k = 0; k < n; k += 1) sum += a[i * n + k] * b[j * n + k];
+            c[i * n + j] = sum;
+        }
+        return performance.now() - began;
+    };
+    return Math.min(multiply(), multiply(), multiply());
+}"""
+MARKS = "() => Object.fromEntries(performance.getEntriesByType('mark').map(({ name, startTime }) => [name, startTime]))"
+BEAM = """(text) => {
+    const source = [...tokenizer.encode(text), modules.tokenizer.EOS];
+    const began = performance.now();
+    modules.decoding.finish(modules.decoding.beamSearch(model, source));
+    return performance.now() - began;
+}"""
+MOVE = """async (place) => {
+    const slider = document.getElementById("temperature");
+    const before = performance.getEntriesByName("run-drawn").length;
+    const [began, gaps] = [performance.now(), []];
+    slider.value = place;
+    slider.dispatchEvent(new Event("input"));
+    slider.dispatchEvent(new Event("change"));
+    const frame = () => new Promise(requestAnimationFrame);
+    let last = await frame();
+    for (let settled = 0; settled < 3;) {
+        const now = await frame();
+        gaps.push(now - last);
+        last = now;
+        settled += performance.getEntriesByName("run-drawn").length > before;
+    }
+    return { milliseconds: performance.now() - began, gap: Math.max(...gaps) };
+}"""
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def _served(folder: Path) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def static_page(checkpoint: str, rounds: int = ROUNDS) -> Iterator[Row]:
+    """The page of this checkpoint, in a new window in each round; then its model in the page's own thread."""
+    with TemporaryDirectory() as name, chromium() as browser:
+        build(Path(name), checkpoint, "http://localhost:8501/")
+        with _served(Path(name)) as address:
+            opened = [_open(browser, address) for _ in range(rounds)]
+        products = [each["product"] for each in opened]
+        for what, key in (
+            ("from opening to the first picture", "first"),
+            ("from the last byte to the model", "ready"),
+            ("from the slider to the redrawn run", "redrawn"),
+            ("longest gap between frames meanwhile", "gap"),
+        ):
+            yield _row(what, [each[key] for each in opened], products)
+        megabytes = statistics.median(each["megabytes"] for each in opened)
+        yield Row("memory of the page's process", f"{megabytes:.0f} MB", "", megabytes, MOST_MEGABYTES, unit="MB")
+        yield from _in_the_page(browser, checkpoint, rounds)
+
+
+def _open(browser: "Browser", address: str) -> dict[str, float]:
+    page = window(browser)
+    page.goto(address)
+    while "model-ready" not in (marks := page.evaluate(MARKS)):
+        page.wait_for_timeout(50)
+    page.wait_for_timeout(1000)
+    page.locator("#softmax").scroll_into_view_if_needed()
+    page.wait_for_timeout(500)
+    moved = page.evaluate(MOVE, 0.5)
+    found = {
+        "first": marks["first-picture"],
+        "ready": marks["model-ready"] - marks["last-byte"],
+        "redrawn": moved["milliseconds"],
+        "gap": moved["gap"],
+        "megabytes": _megabytes(browser),
+        "product": page.evaluate(PRODUCT),
+    }
+    page.context.close()
+    return found
+
+
+def _in_the_page(browser: "Browser", checkpoint: str, rounds: int) -> Iterator[Row]:
+    engine = Engine.open(browser, checkpoint_path(checkpoint))
+    for _ in range(3):  # the browser compiles what it repeats
+        engine.evaluate(BEAM, SENTENCE)
+    for rate in (1, THROTTLE):
+        engine.throttle(rate)
+        pairs = [(engine.evaluate(BEAM, SENTENCE), engine.evaluate(PRODUCT)) for _ in range(rounds)]
+        speed = "" if rate == 1 else f", {rate} × slower"
+        yield _row(f"twelve tokens, beam 4{speed}", *map(list, zip(*pairs, strict=True)))
+    engine.close()
+
+
+def _row(what: str, taken: Sequence[float], products: Sequence[float]) -> Row:
+    ratio = statistics.median(taken) / statistics.median(products)
+    return Row(what, _in_words(taken), f"product {_in_words(products)}", ratio)
+
+
+def _in_words(taken: Sequence[float]) -> str:
+    return f"{statistics.median(taken):.0f} ms ({min(taken):.0f}-{max(taken):.0f})"
+
+
+def _megabytes(browser: "Browser") -> float:
+    """Resident memory of the largest process that draws a page."""
+    processes: list[dict[str, Any]] = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
+    drawing = [Path(f"/proc/{each['id']}/status").read_text() for each in processes if each["type"] == "renderer"]
+    return max(int(re.search(r"VmRSS:\s+(\d+)", status)[1]) for status in drawing) / 1000
