@@ -1,6 +1,6 @@
 """Our translators in the tools of others: as a MarianMT folder of Hugging Face's, or as a CTranslate2 folder.
 
-    python -m model.export --checkpoint en-de --format marian --out DIR
+    python -m model.export --checkpoint en-de --format marian --out DIR [--alignment report.json]
 
 Whatever reads Marian models of the transformers library reads the first. The second is written directly: CTranslate2's
 own converter of Marian models takes a zero vector for the start token, which ours learned. Both compute what our model
@@ -10,6 +10,7 @@ does, up to rounding. Needs transformers (model/checkpoints/huggingface-requirem
 import argparse
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,11 +113,54 @@ def to_marian(model: Transformer) -> "MarianMTModel":
     return theirs.eval().requires_grad_(False)
 
 
-def save_as_marian(model: Transformer, tokenizer: Tokenizer, folder: Path) -> None:
+@dataclass(frozen=True)
+class Alignment:
+    """Which heads of cross-attention align words, as `python -m model.alignment --json` writes it."""
+
+    heads: tuple[tuple[int, int], ...]
+    """(layer, head) each, best first: alignment_heads of a generation configuration, as Whisper's has them"""
+    layer: int = -1
+    first_heads: int = 1
+    """CTranslate2's translators average so many heads of this layer, the first ones; these are its defaults"""
+
+    @classmethod
+    def read(cls, path: Path) -> "Alignment":
+        """Read a report.
+
+        Raises:
+            ValueError: it is none, or is damaged.
+        """
+        try:
+            content = json.loads(path.read_text(encoding="utf-8-sig"))
+            heads = tuple((int(layer), int(head)) for layer, head in content["alignment_heads"])
+            chosen = content["ctranslate2"]
+            return cls(heads, int(chosen["alignment_layer"]), int(chosen["alignment_heads"]))
+        except (TypeError, KeyError, ValueError) as error:
+            raise ValueError(f"{path} is no report of model.alignment --json, or it is damaged ({error!r})") from error
+
+    def check(self, config: TransformerConfig) -> None:
+        """Refuse the report of a model of another size.
+
+        Raises:
+            ValueError: it names a head that there is not.
+        """
+        places = (*self.heads, (self.layer % config.n_decoder_layers, self.first_heads - 1))
+        for layer, head in places:
+            if not (0 <= layer < config.n_decoder_layers and 0 <= head < config.n_heads):
+                raise ValueError(
+                    f"the report names layer {layer}, head {head}; the model has {config.n_decoder_layers} layers of "
+                    f"{config.n_heads} heads: make it again with this checkpoint"
+                )
+
+
+def save_as_marian(model: Transformer, tokenizer: Tokenizer, folder: Path, alignment: Alignment | None = None) -> None:
     """Write what MarianMTModel and MarianTokenizer open: weights in float32, SentencePiece model, vocabulary."""
     from transformers import MarianTokenizer
 
-    to_marian(model).save_pretrained(folder)
+    theirs = to_marian(model)
+    if alignment:
+        theirs.generation_config.alignment_heads = [list(place) for place in alignment.heads]
+    theirs.save_pretrained(folder)
     pieces = tokenizer.tokens(range(len(tokenizer)))
     for name in ("source.spm", "target.spm"):
         (folder / name).write_bytes(tokenizer.serialized)
@@ -185,7 +229,9 @@ def _sides(model: Transformer) -> tuple[tuple[str, nn.Module, nn.Module], ...]:
     return ("encoder", model.encoder, model.src_embedding), ("decoder", model.decoder, model.tgt_embedding)
 
 
-def save_for_ctranslate2(model: Transformer, tokenizer: Tokenizer, folder: Path) -> None:
+def save_for_ctranslate2(
+    model: Transformer, tokenizer: Tokenizer, folder: Path, alignment: Alignment | None = None
+) -> None:
     """Write into an existing folder what ctranslate2.Translator opens: the weights in float32 and the pieces."""
     from ctranslate2.specs import TransformerSpec, common_spec
 
@@ -193,7 +239,15 @@ def save_for_ctranslate2(model: Transformer, tokenizer: Tokenizer, folder: Path)
     config = model.config
     activation = {"relu": common_spec.Activation.RELU, "gelu": common_spec.Activation.GELU}[config.activation]
     layers = (config.n_encoder_layers, config.n_decoder_layers)
-    spec = TransformerSpec.from_config(layers, config.n_heads, pre_norm=False, activation=activation)
+    aligned = alignment or Alignment(())
+    spec = TransformerSpec.from_config(
+        layers,
+        config.n_heads,
+        pre_norm=False,
+        activation=activation,
+        alignment_layer=aligned.layer,
+        alignment_heads=aligned.first_heads,
+    )
     for path, array in ctranslate2_weights(model).items():
         _set_variable(spec, path, array)
     pieces = tokenizer.tokens(range(len(tokenizer)))
@@ -227,6 +281,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT, help="name or folder (default: %(default)s)")
     parser.add_argument("--format", choices=FORMATS, default="marian", help="(default: %(default)s)")
     parser.add_argument("--out", type=Path, required=True, help="folder that does not exist, or is empty")
+    parser.add_argument(
+        "--alignment", type=Path, metavar="FILE", help="what model.alignment --json wrote: the heads that align words"
+    )
     args = parser.parse_args(arguments)
     if args.out.exists() and (not args.out.is_dir() or any(args.out.iterdir())):
         parser.error(f"{args.out} exists already and is not an empty folder")
@@ -236,9 +293,12 @@ def main(arguments: list[str] | None = None) -> None:
             parser.error(f"{args.checkpoint} is no translator: both formats are for encoder-decoder models")
         check_own(opened, "The export")
         check_exportable(opened.model.config)
+        alignment = Alignment.read(args.alignment) if args.alignment else None
+        if alignment:
+            alignment.check(opened.model.config)
         args.out.mkdir(parents=True, exist_ok=True)
-        FORMATS[args.format](opened.model, opened.tokenizer, args.out)
-    except (ImportError, ValueError) as error:
+        FORMATS[args.format](opened.model, opened.tokenizer, args.out, alignment)
+    except (ImportError, OSError, ValueError) as error:
         parser.error(str(error))
 
 

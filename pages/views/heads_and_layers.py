@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from model.analysis import words
-from model.analysis.heads import head_summary, head_weights, induction, silver_alignments
+from model.analysis.heads import alignments, head_summary, head_weights, induction
 from model.analysis.heads.head_summary import HeadSummary, summarise_kind
 from model.analysis.heads.head_tables import HeadTables, TableOptions, head_tables, norm_weighted, overview, rollout
 from model.analysis.heads.many_sentences import NOT_OF_A_SENTENCE, SCORES, read_heads, score_arrays
@@ -280,7 +280,12 @@ ORDER = choice("Order", lambda _, score: {"score": "By score", "layer": "By laye
 
 @view(
     "Over many sentences",
-    code=(induction.induction_scores, silver_alignments.count_links, silver_alignments.alignment_error_rate),
+    code=(
+        induction.induction_scores,
+        alignments.word_weights,
+        alignments.count_links,
+        alignments.alignment_error_rate,
+    ),
 )
 def many(run: Run, score: str | None = SCORE, order: str | None = ORDER) -> Result:
     """One score of all heads over many sentences; the opened head's type and sentences; a click opens a head."""

@@ -124,6 +124,7 @@ def test_scores_can_be_kept_beside_the_checkpoint(data, checkpoint_folder):
         *(("translate", f"--beam-size={size}") for size in ("0", "-1", "1.5", "four", "")),
         *(("evaluate --data x", option) for option in ("--beam-size=0", "--alpha=nan", "--alpha=-1", "--alpha=inf")),
         *(("head_scores --checkpoint x --data x --of x", f"--sentences={number}") for number in ("0", "-3", "all")),
+        *(("alignment --data x", f"--sentences={number}") for number in ("0", "-2", "few")),
         *(("ablations --train x --dev x --out x --gather x", option) for option in ("--seeds=0", "--jobs=-1")),
         *(("training.recurrence --out x", f"--steps={steps}") for steps in ("0", "-5")),
         *(("training.mixture --train x --without x --hold-out x --out x", f"--{name}=0") for name in COUNTS),
@@ -177,7 +178,7 @@ def test_an_unknown_checkpoint_is_answered_with_the_known_ones(monkeypatch):
 @pytest.mark.parametrize(
     "command",
     [
-        *("model.train", "model.evaluate", "model.translate", "model.ablations", "model.compare"),
+        *("model.train", "model.evaluate", "model.translate", "model.ablations", "model.compare", "model.alignment"),
         *(
             "model.training.curves",
             "model.training.recurrence",

@@ -1,5 +1,6 @@
 """A translator written for other tools holds every weight once and computes there what it computes here."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -89,6 +90,54 @@ def test_ctranslate2_opens_the_folder_and_gives_our_probabilities(folders, trans
         trace = translator.trace(text, beam_size=1)
         (scored,) = theirs.score_batch([list(trace.src_tokens)], [list(trace.next_tokens[:-1])])
         np.testing.assert_allclose(scored.log_probs, trace.target_log_probabilities, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("first", [1, 3, 4])
+def test_ctranslate2_returns_the_mean_of_the_first_heads_of_the_layer_that_a_report_names(
+    first, folders, translator, tmp_path
+):
+    """In the row that predicts a token: that is what its converters' alignment_layer and alignment_heads mean."""
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    report, out = tmp_path / "report.json", tmp_path / "out"
+    chosen = {"alignment_layer": 0, "alignment_heads": first}
+    report.write_text(json.dumps({"alignment_heads": [[0, 1]], "ctranslate2": chosen}), encoding="utf-8")
+    ours = str(folders / "ours")
+    export.main(["--checkpoint", ours, "--format", "ctranslate2", "--out", str(out), "--alignment", str(report)])
+    theirs = ctranslate2.Translator(str(out), compute_type="float32", intra_threads=1)
+    trace = translator.trace(TEXTS[0], beam_size=1)
+    (wrote,) = theirs.translate_batch([list(trace.src_tokens)], beam_size=1, return_attention=True)
+    assert wrote.hypotheses[0] == list(trace.next_tokens[:-1])
+    expected = trace.attention("cross", 0).pattern[:first].mean(axis=0)
+    rows = len(wrote.attention[0])
+    np.testing.assert_allclose(wrote.attention[0], expected[:rows, : len(wrote.attention[0][0])], atol=1e-4)
+
+
+def test_a_marian_folder_keeps_the_list_of_alignment_heads(folders, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    report, out = tmp_path / "report.json", tmp_path / "out"
+    chosen = {"alignment_layer": 1, "alignment_heads": 2}
+    report.write_text(json.dumps({"alignment_heads": [[1, 3], [0, 2]], "ctranslate2": chosen}), encoding="utf-8")
+    export.main(["--checkpoint", str(folders / "ours"), "--out", str(out), "--alignment", str(report)])
+    assert transformers.GenerationConfig.from_pretrained(out).alignment_heads == [[1, 3], [0, 2]]
+    assert not hasattr(transformers.GenerationConfig.from_pretrained(folders / "marian"), "alignment_heads")
+
+
+@pytest.mark.parametrize(
+    ("report", "message"),
+    [
+        ("{}", "is no report of model.alignment"),
+        ("no json", "is no report of model.alignment"),
+        ('{"alignment_heads": [[9, 0]], "ctranslate2": {"alignment_layer": 0, "alignment_heads": 1}}', "names layer 9"),
+        ('{"alignment_heads": [], "ctranslate2": {"alignment_layer": 1, "alignment_heads": 5}}', "head 4; the model"),
+    ],
+)
+def test_a_report_that_is_none_or_of_another_model_is_refused(report, message, folders, tmp_path, capsys):
+    file = tmp_path / "report.json"
+    file.write_text(report, encoding="utf-8")
+    with pytest.raises(SystemExit):
+        export.main(["--checkpoint", str(folders / "ours"), "--out", str(tmp_path / "out"), "--alignment", str(file)])
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

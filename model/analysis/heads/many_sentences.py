@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from model.analysis.heads.alignments import Links, alignment_error_rate, count_head_links
 from model.analysis.heads.head_summary import HeadSummary, name_type, summarise
 from model.analysis.heads.head_weights import copy_score_of
 from model.analysis.heads.induction import induction_scores
-from model.analysis.heads.silver_alignments import Links, alignment_error_rate, count_links
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.files import atomic_write
 from model.checkpoints.store import checkpoint_path, shown_name
@@ -39,7 +39,7 @@ SCORES: Mapping[str, str] = {
 }
 """name -> what it is called on screen; from heads.head_summary, but for `rarest` and the last three"""
 NOT_OF_A_SENTENCE = ("copy", "induction", "errors")
-"""scores of the weights (head_weights), of random tokens (induction) and of aligned pairs (silver_alignments)"""
+"""scores of the weights (head_weights), of random tokens (induction) and of aligned pairs (alignments)"""
 SHOWS = {
     "previous token": "previous",
     "same token": "same",
@@ -90,7 +90,7 @@ def measure_heads(opened: Checkpoint, traces: Iterable[Trace], links: Sequence[L
             for head, (scores, name) in enumerate(measure(opened, trace, attention)):
                 found.setdefault((kind, layer, head), []).append((trace.source, scores, name))
             if linked and kind == "cross":
-                counts[layer] = counts.get(layer, 0) + count_links(trace, layer, linked)
+                counts[layer] = counts.get(layer, 0) + count_head_links(trace, layer, linked)
     induction = induction_scores(opened)
     errors = {layer: alignment_error_rate(each) for layer, each in counts.items()}
     heads = []

@@ -1,4 +1,4 @@
-"""Which words translate which, learned from sentence pairs alone, and how far a head's attention is from it.
+"""Which words translate which, learned from sentence pairs alone.
 
 Alignments by a statistical model are called silver, those by people gold. The model here is IBM model 2 with the prior
 of fast_align (Dyer et al. 2013, section 3): positions near the diagonal are likelier. Both directions are trained; a
@@ -7,33 +7,20 @@ link on which they agree is sure, any other possible, as in the gold alignments 
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from model.trace import Array, Tokens, Trace
+from model.analysis.heads.alignments import WORD, Links, Pair
+from model.trace import Array
 
 METHOD = "IBM model 2 with the diagonal prior of fast_align"
 TENSION, NO_WORD, ITERATIONS = 4.0, 0.08, 5
 """strength of the diagonal and share of words that translate none, fast_align's defaults; rounds of EM"""
-WORD = re.compile(r"\w+|[^\w\s]")
-
-Pair = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class Links:
-    """The links of one sentence pair."""
-
-    sure: Array
-    """bool (target word, source word)"""
-    possible: Array
-    """bool (target word, source word); sure links are possible, too"""
-
-
-def silver_alignments(pairs: Sequence[Pair], others: Sequence[Pair] = ()) -> list[Links]:
-    """The links of each of `pairs`; the model learns from these and from `others`."""
-    words = [tuple(WORD.findall(text.lower()) for text in pair) for pair in (*others, *pairs)]
+def silver_alignments(pairs: Sequence[Pair], others: Sequence[Pair] = (), word: re.Pattern[str] = WORD) -> list[Links]:
+    """The links of each of `pairs`; the model learns from these and from `others`, cut into words by `word`."""
+    words = [tuple([part.lower() for part in word.findall(text)] for text in pair) for pair in (*others, *pairs)]
     forward = _align(words, len(pairs))
     backward = _align([(target, source) for source, target in words], len(pairs))
     both = [(there, back.T) for there, back in zip(forward, backward, strict=True)]
@@ -82,31 +69,3 @@ def _prior(sources: int, targets: int) -> Array:
     near = np.exp(-TENSION * apart)
     near *= (1 - NO_WORD) / np.maximum(near.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     return np.concatenate([np.full((targets, 1), NO_WORD), near], axis=1)
-
-
-def count_links(trace: Trace, layer: int, links: Links) -> Array:
-    """(heads, 4): links that each head of a cross-attention makes, those that are sure, those possible; all sure links.
-
-    A head links each target word to the source word with the largest weight in the rows that predict the target word,
-    weights summed over the pieces of a word; special tokens belong to no word.
-    """
-    attention = trace.attention("cross", layer)
-    target = _pieces_of_words(attention.predicts)
-    source = _pieces_of_words(trace.streams["encoder"].tokens)
-    weights = target.astype(float) @ attention.pattern @ source.T
-    made = weights.argmax(axis=-1)[..., None] == np.arange(len(source))
-    counts = [each.sum(axis=(1, 2)) for each in (made, made & links.sure, made & links.possible)]
-    return np.stack([*counts, np.full(len(made), links.sure.sum())], axis=-1)
-
-
-def alignment_error_rate(counts: Array) -> Array:
-    """(heads, 4) from `count_links`, summed over sentences -> (heads,): 1 - (|A S| + |A P|) / (|A| + |S|)."""
-    made, sure, possible, all_sure = np.moveaxis(counts, -1, 0)
-    return 1 - (sure + possible) / (made + all_sure)
-
-
-def _pieces_of_words(tokens: Tokens) -> Array:
-    """bool (word, piece): the pieces that each word of the text consists of, by their characters."""
-    words = [match.span() for match in WORD.finditer(tokens.text)]
-    spans = [span or (-1, -1) for span in tokens.spans]
-    return np.array([[start < last and first < end for first, last in spans] for start, end in words], dtype=bool)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from model import head_scores
+from model.analysis.heads.alignments import alignment_error_rate, count_head_links
 from model.analysis.heads.head_summary import summarise
 from model.analysis.heads.head_weights import weight_arrays
 from model.analysis.heads.induction import induction_scores
@@ -21,7 +22,7 @@ from model.analysis.heads.many_sentences import (
     score_arrays,
     share_on_rarest,
 )
-from model.analysis.heads.silver_alignments import METHOD, alignment_error_rate, count_links, silver_alignments
+from model.analysis.heads.silver_alignments import METHOD, silver_alignments
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, checkpoint_path, load_checkpoint
 from tests.conftest import FIXTURE
 from tests.model.analysis.heads.test_induction import language_model_of
@@ -79,7 +80,9 @@ def test_each_kind_has_the_scores_that_make_sense_for_it(heads):
 
 
 def test_scores_that_are_not_of_a_sentence_are_those_of_their_own_functions(translator, heads, runs, links):
-    counts = [sum(count_links(run, layer, each) for run, each in zip(runs, links, strict=True)) for layer in (0, 1)]
+    counts = [
+        sum(count_head_links(run, layer, each) for run, each in zip(runs, links, strict=True)) for layer in (0, 1)
+    ]
     for head in heads:
         if head.kind == "cross":
             assert head.mean["errors"] == pytest.approx(alignment_error_rate(counts[head.layer])[head.head])
