@@ -7,9 +7,11 @@ start of a piece marks the start of a word.
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -75,6 +77,10 @@ class Kind:
     def crosses(self) -> bool:
         """True if queries and keys belong to two different texts."""
         return self.queries != self.keys
+
+    def path(self, layer: int) -> str:
+        """The hook path of its attention in `layer`, such as decoder.layers.1.cross_attn."""
+        return _path_of(self.name, layer)
 
 
 @dataclass(frozen=True)
@@ -326,6 +332,23 @@ class Attention:
         if name == "q" and self.query_scale is not None:
             computed = computed * self.query_scale[:, None]
         return [*steps, (computed, getattr(self, name))]
+
+    @property
+    def path(self) -> str:
+        """Its hook path, such as decoder.layers.1.cross_attn."""
+        return _path_of(self.kind, self.layer)
+
+    def array(self, name: str) -> Array:
+        """The array of that name: a field, also of its parts, such as pattern, w_q, rotary.q or pre_softmax.
+
+        Raises:
+            ValueError: this attention has no such array.
+        """
+        with suppress(AttributeError):
+            array = attrgetter(name)(self.projections if name.startswith(("w_", "b_")) else self)
+            if isinstance(array, np.ndarray):
+                return array
+        raise ValueError(f"no array {name!r} in {self.path}")
 
     def __repr__(self) -> str:
         """On one line, with the shape of its weights."""
@@ -615,6 +638,23 @@ class Trace:
             raise ValueError(f"no attention {kind!r} in layer {layer!r}; there are {found}")
         return self.attentions[kind, layer]
 
+    def array(self, path: str) -> Array:
+        """The array of an attention by its hook path, such as decoder.layers.1.cross_attn.pattern.
+
+        Besides what hooks read there are the other fields of `Attention`, such as decoder.layers.1.cross_attn.w_q.
+
+        Raises:
+            ValueError: the run has no such array.
+        """
+        for kind in self.kinds:
+            for layer in kind.layers:
+                name = path.removeprefix(f"{kind.path(layer)}.")
+                if name == "pattern" and (kind.name, layer) in self.weights:
+                    return self.weights[kind.name, layer]
+                if name != path:
+                    return self.attention(kind.name, layer).array(name)
+        raise ValueError(f"no array {path!r} in this run")
+
     def weights_and_mask(self, kind: str, layer: int) -> tuple[Array, Array]:
         """Attention weights and mask, (heads, query, key) each; in a long text, no layer is computed again for them."""
         if isinstance(self.attentions, MappingOnDemand) and (kind, layer) in self.attentions.known:
@@ -748,6 +788,11 @@ def log_probabilities(logits: Array) -> Array:
     shifted = logits.astype(np.float64)
     shifted -= shifted.max(axis=-1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def _path_of(kind: str, layer: int) -> str:
+    stack = "encoder" if kind == "encoder_self" else "decoder"
+    return f"{stack}.layers.{layer}.{'cross_attn' if kind == 'cross' else 'self_attn'}"
 
 
 def _check_shapes(record: object, shapes: Mapping[str, tuple[int, ...]], tokens: str) -> None:

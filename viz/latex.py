@@ -4,8 +4,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from viz.canvas.matrices import Array
+import numpy as np
+
 from viz.theme import KEY, QUERY, VALUE
+
+Array = np.ndarray
 
 DIMMED = "#8C8C8C"
 """Colour of steps that are still to come, readable on light and dark."""

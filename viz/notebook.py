@@ -114,6 +114,7 @@ def lines(trace: Any, kind: str | None = None, layer: int | None = None, heads: 
         allowed=mask[heads],
         predicts=None if predicts is None else labels(predicts),
         title=title,
+        path=trace.kind(kind).path(layer),
     )
     return Output(title, (drawing,), _run(trace))
 
@@ -180,7 +181,8 @@ def _group(trace: Any, kind: Any) -> Group:
     weights, masks = zip(*(_weights(trace, kind.name, layer) for layer in kind.layers), strict=True)
     queries, keys, predicts = _texts(trace, kind)
     rows = labels(queries) if predicts is None else decoder_names(labels(queries), labels(predicts))
-    return Group(kind.name, kind.title, np.stack(weights), rows, labels(keys), np.stack(masks))
+    paths = [kind.path(layer) for layer in kind.layers]
+    return Group(kind.name, kind.title, np.stack(weights), rows, labels(keys), np.stack(masks), paths=paths)
 
 
 def _run(trace: Any) -> str:

@@ -1,8 +1,8 @@
 """One word in one head, step by step, as the home page explores it: what each box holds, and its one sentence."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -10,16 +10,14 @@ from model.on_demand import MappingOnDemand
 from model.run import Run
 from model.trace import Array, Attention, Stream
 from pages.views.words import blocks_of
-from viz.canvas.explore import Box, Side, whole_or_row
-from viz.canvas.matrices import Axis, Equation, Matrix
+from viz.canvas.explore import Box, Equation, Part, Side, whole_or_row
+from viz.drawing import named
 from viz.latex import number
-from viz.theme import KEY, QUERY, VALUE, WEIGHTS, symmetric_range
+from viz.theme import KEY, QUERY, VALUE, WEIGHTS
 from viz.tokens import decoder_names, labels
 
 LEAST = 0.005
 """a smaller weight is 0.00 on screen, and not worth a word"""
-MODULES = {"encoder_self": "self_attn", "decoder_self": "self_attn", "cross": "cross_attn"}
-"""kind of attention -> its name in a layer of this project's models"""
 
 
 def sides_of(run: Run) -> list[Side]:
@@ -84,26 +82,29 @@ class Word:
         return self.run.head
 
     @cached_property
-    def queries(self) -> Axis:
-        read, predicts = labels(self.attention.query_tokens), self.attention.predicts
-        notes = [f"predicts {word}" for word in labels(predicts.labels)] if predicts else ()
-        return Axis("query", "queries", len(read), tuple(read), tuple(notes))
+    def queries(self) -> list[str]:
+        return labels(self.attention.query_tokens)
 
     @cached_property
-    def keys(self) -> Axis:
-        names = labels(self.attention.key_tokens)
-        return Axis("key", "keys", len(names), tuple(names))
+    def keys(self) -> list[str]:
+        return labels(self.attention.key_tokens)
+
+    @property
+    def notes(self) -> list[str]:
+        """What each query's row predicts, if it predicts a token."""
+        predicts = self.attention.predicts
+        return [f"predicts {word}" for word in labels(predicts.labels)] if predicts else []
 
     @property
     def name(self) -> str:
         """What the row stands for: the token that it predicts, where it predicts one, else the one that it reads."""
         predicts = self.attention.predicts
-        return labels(predicts.labels)[self.query] if predicts else self.queries.labels[self.query]
+        return labels(predicts.labels)[self.query] if predicts else self.queries[self.query]
 
     @property
     def row(self) -> str:
         """ "zu → müde": what it reads, and what it predicts."""
-        read = self.queries.labels[self.query]
+        read = self.queries[self.query]
         return decoder_names([read], [self.name])[0] if self.attention.predicts else read
 
     @property
@@ -112,7 +113,7 @@ class Word:
         weights, crosses = self.attention.pattern[self.head, self.query], self.attention.crosses
         best = [int(key) for key in np.argsort(-weights, kind="stable")[:2] if weights[key] >= LEAST]
         own = self.query if not crosses and self.attention.predicts is None else None
-        return [(self.keys.labels[key], float(weights[key]), key == own) for key in best]
+        return [(self.keys[key], float(weights[key]), key == own) for key in best]
 
     @property
     def stack(self) -> str:
@@ -121,8 +122,8 @@ class Word:
 
     @property
     def path(self) -> str:
-        """Of the attention in a model of this project, as in the keys of its weights."""
-        return f"{self.stack}.layers.{self.run.layer}.{MODULES[self.run.kind]}"
+        """Of the attention in the model."""
+        return self.attention.path
 
 
 def boxes_of(word: Word) -> list[Box]:
@@ -134,22 +135,32 @@ def boxes_of(word: Word) -> list[Box]:
 
 
 def _cut(equation: Equation, place: dict[str, int]) -> Equation:
-    return tuple(p if isinstance(p, str) else whole_or_row(p, place[p.rows.name]) for p in equation)
+    return tuple(p if isinstance(p, str) else whole_or_row(p, place[p.rows]) for p in equation)
 
 
-def _vectors(word: Word, symbol: str, values: Array, by: str = "query", colour: str = "", path: str = "") -> Matrix:
+def _vectors(
+    word: Word, symbol: str, name: str, values: Array, rows: str = "query", colour: str = "", note: str = ""
+) -> Part:
     """A matrix with a vector for each query or key, all of its numbers on one scale."""
-    rows = word.keys if by == "key" else word.queries
-    model = values.shape[1] == word.attention.out.shape[1]
-    columns = Axis("model" if model else "dimension", "dimensions", values.shape[1])
-    low, high = symmetric_range(values)
-    return Matrix(symbol, values, rows, columns, colour, low=low, high=high, note=path)
+    columns = "model" if values.shape[1] == word.attention.out.shape[1] else "dimension"
+    return Part(symbol, name, values, rows, columns, colour, note=note or name)
 
 
-def _square(word: Word, symbol: str, values: Array, path: str, shared: Sequence[Array] = ()) -> Matrix:
-    low, high = symmetric_range(values, *shared)
-    allowed = word.attention.mask[word.head]
-    return Matrix(symbol, values, word.queries, word.keys, low=low, high=high, note=path, allowed=allowed)
+def _of_head(word: Word, symbol: str, name: str, rows: str = "query", colour: str = "") -> Part:
+    """The vectors of the chosen head."""
+    values = word.attention.array(name)[word.head]
+    return _vectors(word, symbol, named(word.path, name, word.head), values, rows, colour, named(word.path, name))
+
+
+def _square(word: Word, symbol: str, name: str, *shared: str, **more: Any) -> Part:
+    """A number for each query and key, with the mask; `shared` are in the same range of colours."""
+
+    def of_head(name: str) -> tuple[str, Array]:
+        return named(word.path, name, word.head), word.attention.array(name)[word.head]
+
+    more = {"note": named(word.path, name)} | more
+    others = tuple(map(of_head, shared))
+    return Part(symbol, *of_head(name), "query", "key", shared=others, mask=of_head("mask"), **more)
 
 
 def _why(box: str, word: Word, **facts: bool) -> str:
@@ -160,15 +171,15 @@ def _why(box: str, word: Word, **facts: bool) -> str:
 
 def _input(word: Word) -> Box:
     attention, embedded = word.attention, word.run.stream.embedded
-    x = _vectors(word, "x", attention.query_input, path=f"{word.path}.query_input")
+    x = _vectors(word, "x", f"{word.path}.query_input", attention.query_input)
     first = embedded is not None and np.array_equal(embedded.sum, attention.query_input)
     positional = embedded is not None and bool(embedded.positional.any())
     later = word.run.layer > 0 or attention.crosses
     why = _why("x", word, first=first, positional=positional, later=later)
     if first and positional:
         terms = [
-            _vectors(word, symbol, values, path=f"{word.stack}.{path}")
-            for symbol, values, path in (
+            _vectors(word, symbol, f"{word.stack}.{name}", values)
+            for symbol, values, name in (
                 ("embedding", embedded.embedding, "embedding"),
                 ("position", embedded.positional, "positional"),
             )
@@ -178,27 +189,24 @@ def _input(word: Word) -> Box:
 
 
 def _projected(word: Word) -> Box:
-    attention, head, path = word.attention, word.head, word.path
-    q = _vectors(word, "q", attention.q[head], "query", QUERY, f"{path}.q")
-    k = _vectors(word, "k", attention.k[head], "key", KEY, f"{path}.k")
-    v = _vectors(word, "v", attention.v[head], "key", VALUE, f"{path}.v")
+    q = _of_head(word, "q", "q", "query", QUERY)
+    k = _of_head(word, "k", "k", "key", KEY)
+    v = _of_head(word, "v", "v", "key", VALUE)
     return Box("qkv", "q, k, v: queries, keys, values", _why("qkv", word), (q, k, v))
 
 
 def _scores(word: Word) -> Box:
-    scores = word.attention.scores[word.head]
-    shared = (word.attention.scaled[word.head],)
-    matrix = _square(word, "scores", scores, f"{word.path}.scores", shared)
+    matrix = _square(word, "scores", "scores", *([] if word.attention.scale == 1 else ["scaled"]))
     return Box("scores", "q · k: scores", _why("scores", word), (matrix,))
 
 
 def _divided(word: Word) -> Box | None:
-    attention, head = word.attention, word.head
+    attention = word.attention
     if attention.scale == 1:
         return None
     divisor = number(1 / attention.scale, 3)
     divisor = f"√d_k = {divisor}" if attention.divides_by_root else divisor
-    matrix = _square(word, "scaled", attention.scaled[head], f"{word.path}.scaled", (attention.scores[head],))
+    matrix = _square(word, "scaled", "scaled", "scores")
     return Box("divided", f"÷ {divisor}", _why("divided", word), (matrix,))
 
 
@@ -211,39 +219,33 @@ def _before_softmax(word: Word) -> Box | None:
         for name, there in (("soft cap", attention.softcap is not None), ("bias", attention.bias is not None))
         if there
     )
-    matrix = _square(word, "capped", attention.pre_softmax[word.head], f"{word.path}.pre_softmax")
+    matrix = _square(word, "capped", "pre_softmax")
     return Box("before", f"with the {what}", _why("before", word), (matrix,))
 
 
 def _mask(word: Word) -> Box:
     mask = word.attention.mask[word.head]
-    matrix = Matrix(
-        "mask", mask.astype(np.float32), word.queries, word.keys, scale="mask", allowed=mask, note=f"{word.path}.mask"
-    )
-    return Box("mask", "mask", _why("mask", word, open=bool(mask.all())), (matrix,))
+    why = _why("mask", word, open=bool(mask.all()))
+    return Box("mask", "mask", why, (_square(word, "mask", "mask", scale="mask"),))
 
 
 def _softmax(word: Word) -> Box:
-    attention, head = word.attention, word.head
-    mask, path = attention.mask[head], word.path
-    weights = Matrix(
-        "weights", attention.pattern[head], word.queries, word.keys, "", WEIGHTS, 0, 1, mask, note=f"{path}.pattern"
-    )
-    masked = np.where(mask, attention.pre_softmax[head], -np.inf)
-    read = Matrix("masked", masked, word.queries, word.keys, allowed=mask)
-    return Box("softmax", "softmax: weights", _why("softmax", word), (weights, read))
+    read = "scaled" if word.attention.reads_scaled else "pre_softmax"
+    masked = _square(word, "masked", read, made="masked", note="")
+    weights = _square(word, "weights", "pattern", scale=WEIGHTS)
+    return Box("softmax", "softmax: weights", _why("softmax", word), (weights, masked))
 
 
 def _weighted(word: Word) -> Box:
-    z = _vectors(word, "z", word.attention.z[word.head], path=f"{word.path}.z")
-    return Box("z", "Σ weight × v: weighted values", _why("z", word), (z,))
+    return Box("z", "Σ weight × v: weighted values", _why("z", word), (_of_head(word, "z", "z"),))
 
 
 def _output(word: Word) -> Box | None:
     attention, head = word.attention, word.head
     if attention.projections is None:
         return None
-    part = attention.z[head] @ attention.projections.w_o[head]
-    out = _vectors(word, "out", attention.out, path=f"{word.path}.out")
-    own = _vectors(word, "z W_O", part.astype(np.float32), path=f"{word.path}.z @ W_O")
+    part = (attention.z[head] @ attention.projections.w_o[head]).astype(np.float32)
+    name = f"{named(word.path, 'z', head)} @ {named(word.path, 'w_o', head)}"
+    out = _vectors(word, "out", f"{word.path}.out", attention.out)
+    own = _vectors(word, "z W_O", name, part, note=f"{word.path}.z @ W_O")
     return Box("out", "z W_O: output", _why("out", word), (own, "→", out))

@@ -165,7 +165,15 @@ def _group(run: Run, tables: HeadTables) -> Group:
         queries, keys = (numbered_spans(texts, tables.pool) for texts in (queries, keys))
     averaged = tables.look.values == "rollout"
     title = "Rollout, up to each layer" if averaged else KIND_TITLES[tables.kind]
-    return Group(tables.kind, title, tables.values, queries, keys, tables.mask, averaged, tables.pool)
+    paths = _paths(run, tables, run.trace.kind(tables.kind).layers)
+    return Group(tables.kind, title, tables.values, queries, keys, tables.mask, averaged, tables.pool, paths)
+
+
+def _paths(run: Run, tables: HeadTables, layers: Sequence[int]) -> list[str]:
+    """Of the attention in each layer; of what was computed from its weights, the same with the options."""
+    made = [name for name in ("words", "hide", "renormalise") if getattr(tables.look, name)]
+    made += [tables.look.values] * (tables.look.values != "weights") + [f"pool {tables.pool}"] * (tables.pool > 1)
+    return [".".join([run.trace.kind(tables.kind).path(layer), *made]) for layer in layers]
 
 
 def _lines(run: Run, tables: HeadTables, near: list[int], shown: list[int], high: float, title: str) -> Drawing:
@@ -183,6 +191,7 @@ def _lines(run: Run, tables: HeadTables, near: list[int], shown: list[int], high
         high=high,
         measure=MEASURES[tables.look.values],
         title=title,
+        path=_paths(run, tables, [run.layer])[0],
     )
 
 

@@ -47,9 +47,10 @@ def live(run: Run, row: int = QUERY) -> Result:
     attention, head = run.attention, run.head
     mask, scaled, pattern = attention.mask[head], attention.pre_softmax[head], attention.pattern[head]
     drawing = live_weights(
+        attention,
+        head,
         (numbered(attention.query_tokens), numbered(attention.key_tokens)),
         [f"predicts {word}" for word in labels(attention.predicts.labels)] if attention.predicts else (),
-        {"mask": mask, "scaled": scaled, "pattern": pattern},
         title=run.place.title,
         temperature=run.tau,
         taus=TAUS,
@@ -162,11 +163,10 @@ def move(run: Run, row: int = QUERY) -> Result:
     attention, head = run.attention, run.head
     plane = vars(key_plane(attention, head))
     drawing = move_query(
-        {name: plane[name] for name in ("keys", "queries", "rest")}
-        | {name: getattr(attention, name)[head] for name in ("pattern", "v", "z", "mask")},
-        axes(attention)[0],
-        numbered(attention.key_tokens),
-        None if attention.bias is None else attention.bias[head],
+        plane,
+        attention,
+        head,
+        (axes(attention)[0], numbered(attention.key_tokens)),
         title=run.place.title,
         row=row,
         mean=plane["mean"].tolist(),

@@ -15,9 +15,9 @@ from pages.views.controls import HEAD, KIND, LAYER, TAU
 from pages.views.examples import examples_of, largest_weight
 from pages.views.explore import Word, boxes_of, rows_of_all_heads, sides_of
 from pages.views.names import ALIGNMENT, POSITION, align, written_tokens
+from viz.canvas.explore import Part
 from viz.canvas.explore import explore as explore_canvas
 from viz.canvas.lines import lines
-from viz.canvas.matrices import Matrix
 from viz.drawing import Drawing
 from viz.forms import Canvas
 from viz.heatmap import row_names
@@ -43,12 +43,13 @@ def explore(run: Run, query: int = QUERY, key: int = KEY_TOKEN) -> Result:
         sides_of(run),
         boxes,
         heads,
-        word.keys,
+        run.trace.kind(run.kind).path,
+        (word.queries, word.notes, word.keys),
         kind=run.kind,
         place=[run.layer, run.head],
         query=query,
         key=key,
-        names={"query": word.row, "key": word.keys.labels[key]},
+        names={"query": word.row, "key": word.keys[key]},
         title=f"{run.place.title}, {word.name}",
         sorted=run.key is not None,
         temperature=float(attention.temperature[run.head]),
@@ -56,7 +57,7 @@ def explore(run: Run, query: int = QUERY, key: int = KEY_TOKEN) -> Result:
     )
     head = {"layer": LAYER, "head": HEAD}
     sets = {"token": {"kind": KIND, "query": QUERY}, "key": KEY_TOKEN, "head": head, "tau": TAU}
-    drawn = [part for box in boxes for part in box.equation if isinstance(part, Matrix) and part.note]
+    drawn = [part for box in boxes for part in box.equation if isinstance(part, Part) and part.note]
     return Result(
         {"explore": Canvas(drawing, sets)},
         {
@@ -83,6 +84,7 @@ def alignment(run: Run, weights: str = ALIGNMENT) -> Result:
         predicts=predicted,
         measure="mean attention weight" if aligned.head is None else "attention weight",
         title=aligned.what,
+        path="alignment",
     )
     rows = row_names(trace.tgt_tokens, trace.next_tokens)
     boxes = chips("Source tokens and their ids", trace.src_tokens, trace.src_ids, ENCODER)

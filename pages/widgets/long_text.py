@@ -143,9 +143,9 @@ def heads_picture(text_run: LongRun, title: str, layer: int, head: int, values: 
     names = numbered_spans(names, size) if size > 1 else names
     seen = long.allowed(text_run, (kind, 0), (0, n), (0, n), size)
     found = long.pooled_heads(text_run) if values is None else values
-    return mosaic(
-        [Group(kind, KIND_TITLES[kind], found, names, names, seen, pool=size)], (kind, layer, head), title=title
-    )
+    paths = [text_run.kinds[0].path(number) + (f".pool {size}" if size > 1 else "") for number in range(len(found))]
+    group = Group(kind, KIND_TITLES[kind], found, names, names, seen, pool=size, paths=paths)
+    return mosaic([group], (kind, layer, head), title=title)
 
 
 @st.fragment
@@ -167,7 +167,8 @@ def _show_head(run: Run, text: str) -> None:
         looks.append(window_of(text_run, place, values, rows, columns))
     exact = None if row is None else long.weights(text_run, place, slice(run.head, run.head + 1), (row, row + 1))[0, 0]
     title = f"{run.place.title}, long text of {n} tokens"
-    drawing = long_map(looks, labels(text_run.tokens.labels), row=row, weights=exact, title=title)
+    at = {"path": text_run.kinds[0].path(run.layer), "head": run.head}
+    drawing = long_map(looks, labels(text_run.tokens.labels), row=row, weights=exact, title=title, **at)
     draw(drawing, HEAD, on_look_change=lambda: _take_look(case))
     names, keys = labels(text_run.tokens.labels), []
     if exact is not None:
@@ -227,6 +228,7 @@ def _show_window(run: Run, text_run: LongRun, opened: Opened, window: long.Span)
         allowed=mask[None],
         numbered=False,
         title=f"{run.place.title}, tokens {start} to {end - 1}",
+        path=f"{text_run.kinds[0].path(run.layer)}.window {start}:{end}",
     )
     left, right = st.columns(2)
     with left:

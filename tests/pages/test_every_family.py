@@ -24,6 +24,7 @@ from model.needs import Need
 from model.trace import Array, Attention, Trace
 from tests.pages.figures import figure, numbers, words
 from tests.pages.test_pages import said
+from tests.viz.canvas.test_lines import decode as decode_lines
 from tests.viz.canvas.test_mosaic import decode as decode_mosaic
 from tests.viz.payload import decode, unpack
 
@@ -107,9 +108,8 @@ def test_every_head_in_the_mosaic_the_lines_and_the_map(family: Family) -> None:
         kind = family.trace.kind(group["kind"])
         layers = [family.trace.attention(kind.name, layer) for layer in kind.layers]
         equal(drawn, np.stack([np.where(a.mask, a.pattern, np.nan) for a in layers]), 1e-5)
-    header, take = unpack(canvas(app, "lines"))
-    lines = take("<f4", (len(header["heads"]), len(header["queries"]), len(header["keys"])))
-    equal(lines, np.where(family.attention.mask, family.attention.pattern, np.nan)[header["heads"]])
+    _, lines = decode_lines(canvas(app, "lines"))
+    equal(lines, np.where(family.attention.mask, family.attention.pattern, np.nan)[: len(lines)])
     equal(next(maps(app, "heads_and_layers-map")), masked(family.attention, family.attention.pattern))
 
 
@@ -161,13 +161,11 @@ def test_the_residual_stream_and_the_input(family: Family) -> None:
 
 def test_the_lengths_and_heads_of_the_whole_model(family: Family) -> None:
     app = family.open_page("whole_model")
-    header, take = unpack(canvas(app, "whole_model"))
+    header, arrays = unpack(canvas(app, "whole_model"))
     streams = family.trace.streams
     sublayers = {f"{s.stack}.{s.layer}.{s.name}": s for stream in streams.values() for s in stream.sublayers}
     for box in header["boxes"]:
-        values = dict(
-            zip(box["values"], take("<f4", (len(box["values"]), len(streams[box["stack"]].tokens))), strict=True)
-        )
+        values = dict(zip(box["values"], arrays[f"{box['name']}.values"], strict=True))
         if box["name"] in sublayers:
             sublayer = sublayers.pop(box["name"])
             computed = sublayer.out if sublayer.result is None else sublayer.result
@@ -175,9 +173,9 @@ def test_the_lengths_and_heads_of_the_whole_model(family: Family) -> None:
         if box["heads"]:
             kind = "cross" if box["part"] == "cross_attn" else f"{box['stack']}_self"
             a = family.trace.attention(kind, box["layer"])
-            codes = take("u1", (box["heads"]["count"], *box["heads"]["cells"])).astype(float)
-            assert np.array_equal(codes == 0, ~a.mask)
-            equal((codes - 1)[a.mask] / 254, a.pattern[a.mask], 0.5 / 254 + 1e-6)
+            weights = arrays[f"{a.path}.pattern"]
+            assert np.array_equal(np.isnan(weights), ~a.mask)
+            equal(weights[a.mask], a.pattern[a.mask], 0.5 / 254 + 1e-6)
     assert not sublayers
 
 

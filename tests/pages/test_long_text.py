@@ -28,6 +28,8 @@ from tests.model.checkpoints.test_language_model import MODERN
 from tests.model.tiny import SENTENCES, random_model
 from tests.pages.figures import figure, numbers, words
 from tests.pages.widgets.test_export import programs_of, result_of
+from tests.viz.canvas.test_lines import decode as decode_lines
+from tests.viz.canvas.test_mosaic import decode as decode_mosaic
 from tests.viz.payload import unpack
 
 pytest.importorskip("streamlit")
@@ -74,10 +76,6 @@ def pictures(app) -> list[bytes]:
     return [found.proto.bytes for found in app.get("bidi_component") if found.proto.bytes]
 
 
-def values(codes: np.ndarray, unit: float) -> np.ndarray:
-    return np.where(codes == 0, np.nan, (codes.astype(float) - 1) * unit)
-
-
 def place_of(run: LongRun) -> tuple[str, int]:
     return run.kinds[0].name, 1
 
@@ -87,21 +85,19 @@ def test_pictures_show_the_largest_weight_of_every_square(open_long: Callable, n
     app, run = open_long(name)
     place, whole = place_of(run), (0, len(run))
     heads, head, _ = pictures(app)
-    header, take = unpack(heads)
-    (group,) = header["groups"]
-    size = group["pool"]
+    header, (sent,) = decode_mosaic(heads)
+    size = header["groups"][0]["pool"]
     assert size == -(-len(run) // 96) > 1
-    codes = take("<u2", (2, group["heads"], len(group["queries"]), len(group["keys"])))
     seen = allowed(run, place, whole, whole, size)
     for layer in (0, 1):
         expected = np.where(seen, largest(run, (place[0], layer), slice(None), whole, whole, size), np.nan)
-        np.testing.assert_allclose(values(codes[layer], header["unit"]), expected, atol=1e-4)
-    header, take = unpack(head)
+        np.testing.assert_allclose(sent[layer], expected, atol=1e-4)
+    header, arrays = unpack(head)
     (look,) = header["looks"]
     assert look["size"] == -(-len(run) // 256)
     expected = largest(run, place, slice(2, 3), whole, whole, look["size"])[0]
     expected = np.where(allowed(run, place, whole, whole, look["size"]), expected, np.nan)
-    np.testing.assert_allclose(values(take("<u2", tuple(look["shape"])), header["unit"]), expected, atol=1e-4)
+    np.testing.assert_allclose(arrays[look["array"]], expected, atol=1e-4)
     assert header["row"] is None
     assert f"{len(run):,} tokens" in words(app)
     first = weight_on_first(run)
@@ -123,8 +119,8 @@ def test_a_window_has_its_own_weights_and_the_sum_of_all_others(open_long: Calla
     outside = opened.before + opened.after
     assert f"On average {outside.mean():.1%}" in words(app)
     assert f"at most {outside.max():.1%}" in words(app)
-    _, take = unpack(pictures(app)[2])
-    np.testing.assert_array_equal(take("<f4", (1, *drawn.shape))[0], drawn.astype(np.float32))
+    _, (lines,) = decode_lines(pictures(app)[2])
+    np.testing.assert_array_equal(lines, drawn.astype(np.float32))
 
 
 def test_the_softmax_of_a_query_is_listed_with_what_is_outside(open_long: Callable) -> None:
@@ -154,21 +150,21 @@ def test_what_is_zoomed_into_comes_in_detail(open_long: Callable, look: dict) ->
     app.session_state["long-look"] = ((load_checkpoint("lm", "cpu").hash, TEXT, Place(*place_of(run), 2)), look)
     app.run()
     assert not app.exception
-    header, take = unpack(pictures(app)[1])
-    whole, detail = header["looks"]
-    take("<u2", tuple(whole["shape"]))
-    codes = take("<u2", tuple(detail["shape"]))
+    header, arrays = unpack(pictures(app)[1])
+    _, detail = header["looks"]
+    sent = arrays[detail["array"]]
     top, left = detail["top"], detail["left"]
-    assert (detail["size"], detail["shape"]) == (1, [40, 40])
+    assert (detail["size"], sent.shape) == (1, (40, 40))
+    assert detail["array"] == f"decoder.layers.1.self_attn.pattern[2, {top}:{top + 40}, {left}:{left + 40}]"
     assert 0 <= top <= len(run) - 40
     assert 0 <= left <= len(run) - 40
     exact = weights(run, place_of(run), slice(2, 3), (0, len(run)))[0]
     expected = exact[top : top + 40, left : left + 40]
     seen = allowed(run, place_of(run), (top, top + 40), (left, left + 40))
-    np.testing.assert_allclose(np.nan_to_num(values(codes, header["unit"])), np.where(seen, expected, 0), atol=1e-4)
+    np.testing.assert_allclose(np.nan_to_num(sent), np.where(seen, expected, 0), atol=1e-4)
     assert header["row"] == look.get("row")
     if "row" in look:
-        np.testing.assert_allclose(take("<f4", (len(run),)), exact[30], rtol=1e-4, atol=1e-7)
+        np.testing.assert_allclose(arrays["decoder.layers.1.self_attn.pattern[2, 30]"], exact[30], rtol=1e-4, atol=1e-7)
         assert "Query 30" in words(app)
 
 

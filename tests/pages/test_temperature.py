@@ -1,6 +1,5 @@
 """The page on temperature without a browser: its figures are the run's tensors, its tabs hold at the extremes."""
 
-import json
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -23,7 +22,7 @@ from pages import page_of
 from pages.views.standalone import texts_of
 from pages.views.temperature import before_and_after, divided, many
 from tests.pages.figures import figure, numbers, words
-from tests.viz.payload import decode
+from tests.viz.payload import decode, unpack
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -141,28 +140,13 @@ def test_the_query_to_move_starts_with_the_runs_weights_and_what_makes_them(
     change = () if tau == "1" else (AttentionTemperature(0.3, kind="decoder_self", layer=1, head=1),)
     attention = translator.trace(SOURCE, TEXT, interventions=change).attention("decoder_self", 1)
     (data,) = (found.proto.bytes for found in app.get("bidi_component") if b'"shares"' in found.proto.bytes[:4000])
-    header, arrays = unpack(data, attention)
-    assert np.array_equal(arrays["pattern"], attention.pattern[1])
-    assert np.array_equal(arrays["mask"].astype(bool), attention.mask[1])
-    assert np.array_equal(arrays["v"], attention.v[1])
-    scores = header["scale"] * arrays["queries"] @ (arrays["keys"] + header["mean"]).T + arrays["rest"]
+    header, arrays = unpack(data)
+    for name in ("pattern", "mask", "v", "z"):
+        assert np.array_equal(arrays[f"{attention.path}.{name}[1]"], getattr(attention, name)[1])
+    keys, queries, rest = (arrays[f"plane.{name}"] for name in ("keys", "queries", "rest"))
+    scores = header["scale"] * queries @ (keys + header["mean"]).T + rest
     assert scores == pytest.approx(attention.scaled[1], abs=1e-4)
     assert header["temperature"] == pytest.approx(float(tau))
-
-
-def unpack(data: bytes, attention) -> tuple[dict, dict]:
-    """Header and arrays of viz.canvas.move_query."""
-    start = 4 + int.from_bytes(data[:4], "little")
-    queries, keys = attention.pattern.shape[1:]
-    shapes = {"keys": (keys, 2), "queries": (queries, 2), "rest": (queries, keys), "pattern": (queries, keys)}
-    shapes |= {"v": (keys, attention.v.shape[-1]), "z": (queries, attention.v.shape[-1]), "mask": (queries, keys)}
-    arrays = {}
-    place = start
-    for name, shape in shapes.items():
-        kind = np.dtype(np.uint8 if name == "mask" else "<f4")
-        arrays[name] = np.frombuffer(data, kind, int(np.prod(shape)), place).reshape(shape)
-        place += 4 * -(-arrays[name].nbytes // 4)
-    return json.loads(data[4:start]), arrays
 
 
 @pytest.mark.parametrize("scope", ["head", "layer", "everywhere"])

@@ -6,9 +6,11 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -33,14 +35,15 @@ from pages.views.standalone import to_html, to_json
 from pages.views.words import Block, pictures
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.widgets.test_export import TABS
-from tests.viz.payload import unpack
-from viz.canvas.explore import whole_or_row
-from viz.canvas.matrices import Axis, Matrix
+from tests.viz.payload import in_trace, unpack
+from viz.canvas.explore import Part, whole_or_row
+from viz.drawing import Drawing
 from viz.forms import Canvas, Document, Form, Map, Maps, Texts
 
 ROOT = Path(__file__).parents[2]
 PAGE_LIST = [page for pages in PAGES.values() for page in pages]
 VIEWS = [view for page in PAGE_LIST for view in (*page.views, *filter(None, [page.answer]))]
+STEPS = next(view for view in VIEWS if view.name == "steps")
 FAMILIES = "translator", "unscaled", "lm", "mlm", "GPT-2", "Gemma 2", "ModernBERT"
 AT_ENDS = "translator", "lm"
 """two that differ in all: in these, and where neither has the view, each control is at both of its ends"""
@@ -192,51 +195,108 @@ def test_all_views_of_a_run_are_one_page_that_loads_nothing(family: str, runs: C
         assert not re.search(r"\b(?:src|href)=[\"']?https?:", tag)
 
 
-def tensors(run: Run) -> dict[str, np.ndarray]:
-    """What the chosen head of a run computed, by the last part of the name that Explore gives it."""
-    attention, embedded, head = run.attention, run.stream.embedded, run.head
-    names = ("q", "k", "v", "scores", "scaled", "pre_softmax", "pattern", "z")
-    found = {name: getattr(attention, name)[head] for name in names} | {"query_input": attention.query_input}
-    found |= {"mask": attention.mask[head], "out": attention.out}
-    if attention.projections is not None:
-        found["z @ W_O"] = attention.z[head] @ attention.projections.w_o[head]
-    return found | {"embedding": embedded.embedding, "positional": embedded.positional}
+TAKES = {
+    "mosaic": {"A.pattern", "A.mask"},
+    "lines": {"A.pattern[i]", "A.mask[i]", "alignment.pattern[i]"},
+    "temperature": {"A.pattern[i]", "A.mask[i]", "A.scaled[i]", "A.pre_softmax[i]"},
+    "move_query": {
+        *("A.pattern[i]", "A.mask[i]", "A.v[i]", "A.z[i]", "A.bias[i]"),
+        *("plane.keys", "plane.queries", "plane.rest"),
+    },
+    "matrices": {
+        *("A.query_input", "A.key_input", "A.w_q[i]", "A.w_k[i]", "A.w_v[i]", "A.b_q[i]", "A.b_k[i]", "A.b_v[i]"),
+        *("A.rotary.q[i]", "A.rotary.k[i]", "A.qk_norm.q[i]", "A.qk_norm.k[i]", "A.q[i]", "A.k[i]", "A.v[i]"),
+        *("A.scores[i]", "A.scaled[i]", "A.pre_softmax[i]", "A.mask[i]", "A.pattern[i]", "A.z[i]"),
+        *("A.z", "A.w_o", "A.b_o", "A.out"),
+    },
+    "explore": {
+        *("A.query_input", "A.q[i]", "A.k[i]", "A.v[i]", "A.scores[i]", "A.scaled[i]", "A.pre_softmax[i]", "A.mask[i]"),
+        *("A.pattern[i]", "A.z[i]", "A.z[i] @ A.w_o[i]", "A.out", "A.pattern[:, i]", "A.mask[:, i]"),
+        *("encoder.embedding", "encoder.positional", "decoder.embedding", "decoder.positional"),
+    },
+    "whole_model": {"box.values", "A.pattern"},
+    "chips": set(),
+    "beam_tree": set(),
+    "arithmetic": set(),
+}
+"""component -> the arrays that it takes by default, where A is the path of an attention, i an index"""
+
+
+BYTES = {
+    "explore": 57_076,
+    "lines": 15_964,
+    "matrices": 34_228,
+    "temperature": 10_792,
+    "move_query": 11_500,
+    "mosaic": 14_372,
+    "whole_model": 40_612,
+}
+"""component -> bytes of its pictures in the translator's first run, when each canvas was sent what it drew"""
+MOST_GROWTH = 1.2
+
+
+def kind_of(name: str) -> str:
+    """A name without its numbers."""
+    if name.endswith(".values"):
+        return "box.values"
+    name = re.sub(r"(encoder|decoder)\.layers\.\d+\.(self|cross)_attn", "A", name)
+    return re.sub(r"\d+", "i", name)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_what_explore_draws_are_the_tensors_of_the_run(family: str, runs: Callable[[str], list[Run]]) -> None:
-    explore = next(view for view in VIEWS if view.name == "explore")
+def test_canvases_take_the_arrays_of_the_trace_by_their_paths(family: str, runs: Callable[[str], list[Run]]) -> None:
+    taken: dict[str, set[str]] = {}
     for run in runs(family):
-        header, take = unpack(explore(run).shows["explore"].drawing)
-        expected = tensors(run)
-        for part in (part for equation in header["equations"] for part in equation if isinstance(part, dict)):
-            shape = part["rows"]["size"], part["columns"]["size"]
-            values = take("<f4", shape)
-            if part["masked"]:
-                mask = take("u1", shape).astype(bool)
-                assert part["symbol"] == "heads" or np.array_equal(mask, run.attention.mask[run.head])
-            if part["note"]:
-                name = part["note"].rpartition(".")[2]
-                np.testing.assert_array_equal(values, expected.pop(name).astype(np.float32))
-            if part["symbol"] == "heads":
-                rows = [run.trace.attention(run.kind, n).pattern[h, header["query"]] for n, h in header["places"]]
-                np.testing.assert_array_equal(values, np.stack(rows))
-        not_drawn = {"scaled"} if run.attention.scale == 1 else set()
-        not_drawn |= {"pre_softmax"} if run.attention.reads_scaled else set()
-        assert set(expected) - {"embedding", "positional"} == not_drawn
-        if expected.keys() >= {"embedding"}:
-            assert header["boxes"][0]["title"] != "x = embedding + position"
+        steps = (drawing for step in range(2, 8) for drawing in drawings(STEPS, run, step=step))
+        for drawing in chain(steps, *(drawings(view, run) for view in VIEWS)):
+            header, arrays = unpack(drawing) if isinstance(drawing.data, bytes) else (drawing.data, {})
+            taken.setdefault(drawing.component, set()).update(map(kind_of, arrays))
+            for name, sent in arrays.items():
+                expected = in_trace(run.trace, name)
+                if expected is None:
+                    continue
+                if sent.dtype == float:  # codes
+                    step = 1 / 254 if drawing.component == "whole_model" else 1 / 65534
+                    expected = np.where(np.isnan(sent), np.nan, expected)
+                    np.testing.assert_allclose(sent, expected, rtol=0, atol=0.51 * step, err_msg=name)
+                else:
+                    np.testing.assert_array_equal(sent, expected, err_msg=f"{drawing.component}: {name}")
+            if drawing.component == "explore":
+                names = [kind_of(name) for name in arrays]
+                assert ("A.scaled[i]" in names) == (run.attention.scale != 1 or run.attention.reads_scaled)
+                assert ("A.pre_softmax[i]" in names) != run.attention.reads_scaled
+                assert ("A.out" in names) == (run.attention.projections is not None)
+                first = header["boxes"][0]["title"] == "x = embedding + position"
+                assert first == any(name.endswith(".positional") for name in names)
+    assert {(canvas, name) for canvas, names in taken.items() for name in names - TAKES[canvas]} == set()
+
+
+def test_arrays_by_path_take_hardly_more_bytes_than_what_was_drawn(runs: Callable[[str], list[Run]]) -> None:
+    sizes: Counter[str] = Counter()
+    for drawing in (drawing for view in VIEWS for drawing in drawings(view, runs("translator")[0])):
+        sizes[drawing.component] += len(drawing.data) if drawing.component in BYTES else 0
+    assert {name: size for name, size in sizes.items() if size > MOST_GROWTH * BYTES.get(name, 0)} == {}
+
+
+def drawings(view: View, run: Run, **chosen: Any) -> Iterator[Drawing]:
+    """Our own pictures in a view, as it opens, or with what is chosen."""
+    if view.missing(run) or (view.on_request and view.on_request.alone):
+        return
+    for shown in view(run, **chosen, **({"outcome": None} if view.on_request else {})).shows.values():
+        if isinstance(shown, Canvas):
+            yield shown.drawing
 
 
 def test_a_large_matrix_is_sent_as_the_row_of_the_chosen_word() -> None:
-    axis = Axis("query", "queries", 300, tuple(map(str, range(300))))
-    values = np.arange(300.0 * 300).reshape(300, 300)
-    large = Matrix("scores", values, axis, Axis("key", "keys", 300), allowed=values > 5)
+    values, mask = np.arange(300.0 * 300).reshape(300, 300), np.arange(300 * 300).reshape(300, 300) > 5
+    large = Part("scores", "a.scores[1]", values, "query", "key", mask=("a.mask[1]", mask))
     row = whole_or_row(large, 7)
-    assert (row.rows.size, row.rows.labels) == (1, ("7",))
-    np.testing.assert_array_equal(row.values, values[7:8])
-    np.testing.assert_array_equal(row.allowed, large.allowed[7:8])
-    small = replace(large, values=values[:, :9], columns=Axis("key", "keys", 9), allowed=None)
+    assert (row.name, row.mask[0], row.row()["place"]) == ("a.scores[1, 7]", "a.mask[1, 7]", 7)
+    assert whole_or_row(replace(large, name="a.z[1] @ a.w_o[1]"), 7).name == "(a.z[1] @ a.w_o[1])[7]"
+    assert row.row()["range"] == (-values.max(), values.max()), "of the whole matrix"
+    np.testing.assert_array_equal(row.values, values[7])
+    np.testing.assert_array_equal(row.mask[1], mask[7])
+    small = replace(large, values=values[:, :9], mask=None)
     assert whole_or_row(small, 7) is small
 
 

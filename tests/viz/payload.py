@@ -2,43 +2,96 @@
 
 import json
 import math
+import re
 import struct
-from collections.abc import Callable
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from viz.drawing import Drawing
+from viz.drawing import Drawing, named
+from viz.steps.table import equations_of, values
+
+if TYPE_CHECKING:
+    from model.trace import Trace
 
 KINDS = ("encoder_self", "decoder_self", "cross")
 PLACES = [*product(KINDS, (0, 1), range(4))]
 """kind, layer and head of every attention of the tiny model"""
+PLACE = re.compile(r"(?:encoder|decoder)\.layers\.\d+\.(?:self|cross)_attn\.[\w.]+")
+"""the path of an array of an attention"""
 
 
-def unpack(drawing: bytes | Drawing) -> tuple[dict[str, Any], Callable[[str, tuple[int, ...]], np.ndarray]]:
-    """The header, and `take(dtype, shape)`, which gives the next array."""
+def unpack(drawing: bytes | Drawing) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The header, and the arrays by name: float32, bool, and of codes float64 with NaN."""
     payload = drawing.data if isinstance(drawing, Drawing) else drawing
     (length,) = struct.unpack("<I", payload[:4])
-    place = 4 + length
-
-    def take(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-        nonlocal place
+    header, described = json.loads(payload[4 : 4 + length])
+    place, arrays = 4 + length, {}
+    for name, kind, shape, *unit in described:
         assert place % 4 == 0, "a browser needs aligned numbers"
-        array = np.frombuffer(payload, dtype, math.prod(shape), place).reshape(shape)
-        place += -(-array.nbytes // 4) * 4
-        return array
+        count = math.prod(shape)
+        sent = np.frombuffer(
+            payload, {"bits": "u1"}.get(kind, f"<{kind}"), -(-count // 8) if kind == "bits" else count, place
+        )
+        place += -(-sent.nbytes // 4) * 4
+        if kind == "bits":
+            sent = np.unpackbits(sent, count=count, bitorder="little").astype(bool)
+        arrays[name] = (np.where(sent, (sent.astype(float) - 1) * unit[0], np.nan) if unit else sent).reshape(shape)
+    assert place == len(payload), "what is sent has a name"
+    return header, arrays
 
-    return json.loads(payload[4 : 4 + length]), take
+
+def part_of(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
+    """The array of that name, cut from a whole one or multiplied if it was not sent, as `arrayAt` does."""
+    if name in arrays:
+        return arrays[name]
+    if " @ " in name:
+        one, other = (part_of(arrays, factor).astype(float) for factor in name.split(" @ "))
+        return (one @ other).astype(np.float32)
+    path, _, index = name.partition("[")
+    return arrays[path][index_of(index)]
+
+
+def index_of(index: str) -> tuple[int | slice, ...]:
+    """Of "3, 7]" or ":, 7]"."""
+    return tuple(
+        slice(*(int(end) if end else None for end in part.split(":"))) if ":" in part else int(part)
+        for part in index.rstrip("]").split(", ")
+    )
+
+
+def in_trace(trace: "Trace", name: str) -> np.ndarray | None:
+    """What an array's name says, read from the trace; None: the name is of no array of an attention."""
+    if " @ " in name:
+        whole, _, row = name.removeprefix("(").partition(")[")
+        one, other = (in_trace(trace, factor) for factor in whole.split(" @ "))
+        return (one @ other).astype(np.float32)[index_of(row) if row else slice(None)]
+    path, _, index = name.partition("[")
+    if not PLACE.fullmatch(path):
+        return None
+    try:
+        array = trace.array(path)
+    except ValueError:
+        return None
+    return array[index_of(index)] if index else array
 
 
 def decode(payload: bytes | Drawing) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """What `pack_equations` wrote: the header, and matrices by symbol, with `values` and `allowed` or None."""
-    header, take = unpack(payload)
+    """What a picture of equations draws: the header, and its rows by symbol, with `values` and `allowed` or None."""
+    header, sent = unpack(payload)
+
+    def at(name: str) -> np.ndarray:
+        return part_of(sent, " @ ".join(named(header.get("path", ""), factor) for factor in name.split(" @ ")))
+
+    def axis(name: str) -> dict[str, Any]:
+        labelled = {field: header[field].get(name, []) for field in ("labels", "notes")}
+        return {"name": name} | header["axes"][name] | labelled
+
+    equations = equations_of(header["equations"], header.get("facts", {}))
     found = {}
-    for part in (part for equation in header["equations"] for part in equation if isinstance(part, dict)):
-        shape = part["rows"]["size"], part["columns"]["size"]
-        values = take("<f4", shape)
-        allowed = take("u1", shape).astype(bool) if part["masked"] else None
-        found[part["symbol"]] = part | {"values": values, "allowed": allowed}
+    for row in (part for equation in equations for part in equation if not isinstance(part, str)):
+        allowed = at(row["mask"]).reshape(-1, at(row["mask"]).shape[-1]) if "mask" in row else None
+        found[row["symbol"]] = row | {"values": values(row, at), "allowed": allowed}
+        found[row["symbol"]] |= {side: axis(row[side]) for side in ("rows", "columns")}
     return header, found

@@ -30,23 +30,23 @@ def payloads(output: Output) -> list[bytes]:
 
 
 def test_all_heads_are_the_runs_weights_to_sixteen_bits(trace: Trace) -> None:
-    header, take = unpack(*payloads(heads(trace)))
+    header, arrays = unpack(*payloads(heads(trace)))
     assert [group["kind"] for group in header["groups"]] == [kind.name for kind in trace.kinds]
     for kind, group in zip(trace.kinds, header["groups"], strict=True):
-        attentions = [trace.attention(kind.name, layer) for layer in kind.layers]
-        codes = take("<u2", (len(kind.layers), kind.heads, len(group["queries"]), len(group["keys"])))
-        masks = np.stack([attention.mask for attention in attentions])
-        np.testing.assert_array_equal(codes > 0, masks)
-        weights = np.stack([attention.pattern for attention in attentions])
-        np.testing.assert_allclose(np.where(masks, (codes - 1.0) * header["unit"], 0), weights, atol=1e-5)
+        assert group["paths"] == [kind.path(layer) for layer in kind.layers]
+        for layer, path in zip(kind.layers, group["paths"], strict=True):
+            attention = trace.attention(kind.name, layer)
+            np.testing.assert_array_equal(arrays[f"{path}.mask"], attention.mask)
+            np.testing.assert_allclose(arrays[f"{path}.pattern"], attention.pattern, atol=1e-5)
     (alone,) = unpack(*payloads(heads(trace, ["cross"])))[0]["groups"]
     assert alone["queries"] == decoder_names(labels(trace.tgt_tokens), labels(trace.next_tokens))
 
 
 def test_lines_are_the_runs_weights_and_name_what_rows_predict(trace: Trace) -> None:
-    header, take = unpack(*payloads(lines(trace, "cross", 1, heads=[2, 0])))
-    attention = trace.attention("cross", 1)
-    np.testing.assert_array_equal(take("<f4", (2, *attention.pattern.shape[1:])), attention.pattern[[2, 0]])
+    header, arrays = unpack(*payloads(lines(trace, "cross", 1, heads=[2, 0])))
+    for head in (2, 0):
+        weights = arrays[f"decoder.layers.1.cross_attn.pattern[{head}]"]
+        np.testing.assert_array_equal(weights, trace.attention("cross", 1).pattern[head])
     assert header["heads"] == [2, 0]
     assert header["predicts"] == labels(trace.next_tokens)
     own = unpack(*payloads(lines(trace)))[0]

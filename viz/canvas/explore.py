@@ -1,15 +1,21 @@
 """One word on its way through one head, and the same word in all heads, for the explore component."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from viz.canvas.matrices import Axis, Equation, Matrix, pack_equations
-from viz.drawing import Drawing
-from viz.theme import WEIGHTS
+from viz.drawing import Drawing, named
+from viz.theme import SIGNED, colour_scales, symmetric_range
 
 Array = np.ndarray
+AXES = {
+    "query": {"title": "queries"},
+    "key": {"title": "keys"},
+    "dimension": {"title": "dimensions"},
+    "model": {"title": "dimensions"},
+}
 
 MOST_CELLS = 65_536
 """of one matrix that is sent whole; of a larger one only the row of the chosen word"""
@@ -36,6 +42,47 @@ class Side:
 
 
 @dataclass(frozen=True)
+class Part:
+    """One matrix of a step."""
+
+    symbol: str
+    """`_` starts a subscript"""
+    name: str
+    """of its array: a hook path or a part of it"""
+    values: Array
+    rows: str
+    """query or key"""
+    columns: str
+    """key, dimension (of a head) or model (dimension of the residual stream)"""
+    colour: str = ""
+    scale: str = SIGNED
+    shared: tuple[tuple[str, Array], ...] = ()
+    """names and numbers of other matrices in whose range of colours it is drawn"""
+    mask: tuple[str, Array] | None = None
+    """name and numbers of what is not masked; None: nothing is"""
+    made: str = ""
+    """what is drawn of the array, as in viz.steps.table"""
+    note: str = ""
+    """its name in an export"""
+    place: int | None = None
+    """the row that stands for all; None: all are there"""
+    limits: tuple[float, float] | None = None
+    """of the colours; None: the script finds them in the numbers"""
+
+    def row(self) -> dict[str, Any]:
+        """As in a table of equations (viz.steps.table)."""
+        row = {name: getattr(self, name) for name in ("symbol", "rows", "columns", "colour", "made", "note")}
+        row |= {"scale": None if self.scale == SIGNED else self.scale}
+        row |= {"array": self.name, "mask": self.mask and self.mask[0], "place": self.place, "range": self.limits}
+        if self.shared and self.limits is None:
+            row["range"] = [self.name, *(name for name, _ in self.shared)]
+        return {name: value for name, value in row.items() if value not in ("", None)}
+
+
+Equation = tuple[Part | str, ...]
+
+
+@dataclass(frozen=True)
 class Box:
     """One step of the way."""
 
@@ -49,45 +96,57 @@ class Box:
     """its matrices, the operators between them"""
 
 
-def whole_or_row(matrix: Matrix, place: int) -> Matrix:
+def whole_or_row(part: Part, place: int) -> Part:
     """The matrix itself, or of a very large one the row at `place`."""
-    if matrix.values.size <= MOST_CELLS:
-        return matrix
-    label = matrix.rows.labels[place : place + 1]
-    row = slice(place, place + 1)
-    allowed = None if matrix.allowed is None else matrix.allowed[row]
+    if part.values.size <= MOST_CELLS:
+        return part
+    mask = part.mask and (row_name(part.mask[0], place), part.mask[1][place])
+    limits = symmetric_range(part.values, *(values for _, values in part.shared)) if part.scale == SIGNED else None
     return replace(
-        matrix, values=matrix.values[row], rows=replace(matrix.rows, size=1, labels=label, notes=()), allowed=allowed
+        part, name=row_name(part.name, place), values=part.values[place], mask=mask, place=place, limits=limits
     )
+
+
+def row_name(name: str, place: int) -> str:
+    """Of one row of the array called `name`."""
+    if name.endswith("]") and "@" not in name:
+        return f"{name[:-1]}, {place}]"
+    return f"({name})[{place}]" if "@" in name else f"{name}[{place}]"
 
 
 def explore(
     sides: Sequence[Side],
     boxes: Sequence[Box],
     heads: tuple[Sequence[tuple[int, int]], Array, Array],
-    keys: Axis,
+    path: Callable[[int], str],
+    texts: tuple[Sequence[str], Sequence[str], Sequence[str]],
     **header,
 ) -> Drawing:
-    """The picture (`pack_equations`): an equation for each box, and then the rows of all heads.
+    """The picture; it takes what the parts of the boxes name, and the chosen query's row of `pattern` and of `mask` in
+    each layer, `pattern[:, query]`.
 
     Args:
         sides: the texts whose tokens can be chosen.
         boxes: the steps, in the order of reading.
         heads: (layer, head) of each row, the chosen word's weights, (row, key), and where they are not masked.
-        keys: of the weights.
+        path: of the attention in a layer.
+        texts: labels of the queries, additions to them or none, and labels of the keys.
         **header: kind; place, the chosen (layer, head); query and key, their positions; names, of both in words;
             title, of the picture; sorted, whether the rows of all heads begin in the order of the chosen key;
             temperature, of the head in the run; taus, those offered for a run, or none; place_title.
     """
     places, weights, allowed = heads
-    rows = Axis("head", "heads", len(places), tuple(f"L{layer} H{head}" for layer, head in places))
-    matrix = Matrix("heads", weights, rows, keys, "", WEIGHTS, 0, 1, allowed)
+    arrays: dict[str, Array] = {}
+    for part in (part for box in boxes for part in box.equation if isinstance(part, Part)):
+        arrays |= {part.name: part.values} | dict([part.mask] if part.mask else [])
+    layers = list(dict.fromkeys(layer for layer, _ in places))
+    for layer in layers:
+        own = [row for row, place in enumerate(places) if place[0] == layer]
+        for name, rows in (("pattern", weights), ("mask", allowed)):
+            arrays[named(path(layer), name, ":", header["query"])] = rows[own]
     described = [{name: value for name, value in vars(box).items() if name != "equation"} for box in boxes]
-    return pack_equations(
-        "explore",
-        (*(box.equation for box in boxes), (matrix,)),
-        boxes=described,
-        sides=[vars(side) for side in sides],
-        places=[list(place) for place in places],
-        **header,
-    )
+    header |= {"boxes": described, "sides": [vars(side) for side in sides], "axes": AXES, "scales": colour_scales()}
+    header |= {"equations": [[p if isinstance(p, str) else p.row() for p in box.equation] for box in boxes]}
+    header |= {"labels": {"query": texts[0], "key": texts[2]}, "notes": {"query": texts[1]}}
+    header |= {"places": [list(place) for place in places], "paths": [path(layer) for layer in layers]}
+    return Drawing.pack("explore", header, arrays)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from viz.drawing import Drawing
+from viz.drawing import Drawing, named
 from viz.theme import KEY, OKABE_ITO, QUERY
 
 Array = np.ndarray
@@ -29,8 +29,9 @@ def lines(  # noqa: PLR0913 - all but three are keywords with defaults
     measure: str = "attention weight",
     title: str = "",
     numbered: bool = True,
+    path: str = "",
 ) -> Drawing:
-    """The picture (Drawing.pack): float32 (heads, query, key), unchanged; NaN is masked.
+    """The picture; of each head it takes `pattern[head]`, and `mask[head]` where `allowed` is given, both at `path`.
 
     Args:
         weights: (heads, query, key), 0 to `high`; NaN is masked.
@@ -44,20 +45,22 @@ def lines(  # noqa: PLR0913 - all but three are keywords with defaults
         measure: what the numbers are.
         title: what the picture shows, for screen readers; empty: `measure`.
         numbered: whether positions from 0 on stand before the labels; if not, the labels say what they are.
+        path: of the attention in the model, such as decoder.layers.1.cross_attn; empty where the weights are of none.
 
     Raises:
         ValueError: labels that do not fit, more than eight heads, weights outside 0 to `high`.
     """
-    weights = np.asarray(weights, dtype="<f4")
+    weights = np.asarray(weights, np.float32)
     heads = [int(head) for head in (range(len(weights)) if heads is None else heads)]
     _check_names(weights, heads, queries, keys)
-    seen = np.broadcast_to(True if allowed is None else allowed, weights.shape)
-    weights = np.where(seen, weights, np.nan).astype("<f4")
-    _check_range(weights, high)
+    _check_range(weights[np.broadcast_to(True if allowed is None else allowed, weights.shape)], high)
     shown = heads if shown is None else [head for head in heads if head in set(shown)]
     header = {"heads": heads, "shown": shown, "looks": _looks(heads), "least": LEAST * high, "high": high}
     header |= {"measure": measure, "title": title or measure, "numbered": numbered}
-    return Drawing.pack("lines", header | _names(queries, keys, predicts) | STYLE, [weights])
+    parts = {"pattern": weights} | ({} if allowed is None else {"mask": np.broadcast_to(allowed, weights.shape)})
+    header |= {"path": path, "masked": allowed is not None}
+    arrays = {named(path, name, head): part for name in parts for head, part in zip(heads, parts[name], strict=True)}
+    return Drawing.pack("lines", header | _names(queries, keys, predicts) | STYLE, arrays)
 
 
 def _names(queries: Sequence[str], keys: Sequence[str], predicts: Sequence[str] | None) -> dict:

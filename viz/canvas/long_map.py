@@ -1,15 +1,11 @@
-"""One head on a long text, for the long_map component: a coarse picture of all, and a closer look.
-
-Numbers are 16-bit codes as in viz.canvas.mosaic: 0 is a masked cell, code c the weight (c - 1) * unit.
-"""
+"""One head on a long text, for the long_map component: a coarse picture of all, and a closer look."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from viz.canvas.mosaic import LARGEST_CODE, encode_weights
-from viz.drawing import Drawing
+from viz.drawing import Coded, Drawing, named
 from viz.theme import WEIGHTS, colour_scales
 
 Array = np.ndarray
@@ -36,8 +32,12 @@ def long_map(
     weights: Array | None = None,
     measure: str = "attention weight",
     title: str = "",
+    path: str = "",
+    head: int = 0,
 ) -> Drawing:
-    """The picture (Drawing.pack): uint16 codes of each look, then the float32 weights of the chosen row.
+    """The picture; of `pattern[head]` at `path` it takes each look, coded, and the row of the chosen query.
+
+    A look is named pattern[head, top:bottom, left:right], one of larger squares ends with their size: "... in 4 × 4".
 
     Args:
         looks: the whole plane first; those after it are drawn over it.
@@ -46,6 +46,8 @@ def long_map(
         weights: (key,), those of `row`.
         measure: what the numbers are.
         title: what the picture shows; another title starts with the whole plane again.
+        path: of the attention in the model.
+        head: its number in the layer.
 
     Raises:
         ValueError: the first look is not of the whole plane, or a row has no weights.
@@ -56,20 +58,30 @@ def long_map(
         raise ValueError(f"The first look covers {rows} queries and {columns} keys of {n} tokens.")
     if (row is None) != (weights is None):
         raise ValueError("A row comes with its weights, and weights with their row.")
-    largest = float(np.nanmax(whole.values, initial=0)) or 1.0
-    unit = largest / (LARGEST_CODE - 1)
+    looked = {_name(look, path, head): look for look in looks}
+    arrays: dict[str, Array | Coded] = {name: Coded(look.values) for name, look in looked.items()}
+    of_row = None if row is None else named(path, "pattern", head, row)
+    if of_row is not None:
+        arrays[of_row] = np.asarray(weights)
     header = {
         "looks": [
-            {"top": look.top, "left": look.left, "size": look.size, "shape": list(look.values.shape)} for look in looks
+            {"top": look.top, "left": look.left, "size": look.size, "array": name} for name, look in looked.items()
         ],
         "tokens": list(tokens),
-        "unit": unit,
-        "high": largest,
         "row": row,
+        "weights": of_row,
         "measure": measure,
         "title": title or measure,
         "scale": colour_scales()[WEIGHTS],
     }
-    exact = [] if weights is None else [np.asarray(weights, dtype="<f4")]
-    codes = [encode_weights(np.asarray(look.values, np.float32), unit) for look in looks]
-    return Drawing.pack("long_map", header, [*codes, *exact])
+    return Drawing.pack("long_map", header, arrays)
+
+
+def _name(look: LongWindow, path: str, head: int) -> str:
+    """What a look is of: a part of the weights, or the largest of each of its squares."""
+    (top, bottom), (left, right) = (
+        (start, start + look.size * cells)
+        for start, cells in zip((look.top, look.left), look.values.shape, strict=True)
+    )
+    squares = f" in {look.size} × {look.size}" if look.size > 1 else ""
+    return named(path, "pattern", head, f"{top}:{bottom}", f"{left}:{right}") + squares

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from viz.drawing import Drawing
+from viz.drawing import Coded, Drawing, named
 from viz.theme import WEIGHTS, colour_scales
 
 Array = np.ndarray
@@ -16,9 +16,6 @@ Array = np.ndarray
 MOST_GROUPS = 3
 MOST_CELLS = 8_000_000
 """16 MB: a browser should not be sent more for one picture"""
-LARGEST_CODE = 2**16 - 1
-"""0 is a masked cell; the codes from 1 to this are weights from 0 to the largest"""
-LARGEST = 1e6
 
 
 @dataclass(frozen=True)
@@ -41,6 +38,8 @@ class Group:
     """whether there is one table per layer, the mean over its heads"""
     pool: int = 1
     """how many queries and keys each cell stands for, of whose weights it is the largest"""
+    paths: Sequence[str] = ()
+    """of the attention of each layer, such as decoder.layers.1.cross_attn; empty where the numbers are of none"""
 
     def __post_init__(self) -> None:
         shape = np.shape(self.weights)
@@ -50,6 +49,8 @@ class Group:
                 f"{self.title} has weights of shape {shape}; it needs (layers, heads, query, key), and its labels "
                 f"name {labelled[0]} queries and {labelled[1]} keys."
             )
+        if self.paths and len(self.paths) != shape[0]:
+            raise ValueError(f"{self.title} has {shape[0]} layers and the paths {self.paths}.")
         if 0 in shape:
             raise ValueError(f"{self.title} has weights of shape {shape}: there is nothing to draw.")
 
@@ -63,9 +64,9 @@ def mosaic(
     title: str = "Attention heads",
     opens: str = "",
 ) -> Drawing:
-    """The picture (Drawing.pack): uint16 (layers, heads, query, key) of each group.
+    """The picture; at each layer's path it takes `pattern`, coded, and `mask` where `allowed` is given.
 
-    Code 0 is a masked cell, code c the weight (c - 1) * unit; the header has the unit.
+    Both are (heads, query, key); a mask that all heads share may be (query, key).
 
     Args:
         groups: one to three, drawn one below the other: rows are layers, columns heads.
@@ -79,21 +80,24 @@ def mosaic(
         ValueError: no group or too many, too many cells, negative or too large numbers.
     """
     _check(groups, high)
-    weights = [_masked(group) for group in groups]
-    largest = max(_largest(group, values) for group, values in zip(groups, weights, strict=True))
-    unit = (largest or 1.0) / (LARGEST_CODE - 1)
+    described = [_description(group, number) for number, group in enumerate(groups)]
+    arrays: dict[str, Array | Coded] = {}
+    for group, paths in zip(groups, (each["paths"] for each in described), strict=True):
+        allowed = None if group.allowed is None else np.atleast_1d(group.allowed)
+        for layer, path in enumerate(paths):
+            arrays[named(path, "pattern")] = Coded(np.asarray(group.weights[layer], np.float32))
+            if allowed is not None:
+                arrays[named(path, "mask")] = allowed[layer] if allowed.ndim == 4 else allowed
     header = {
-        "groups": [_description(*each) for each in zip(groups, weights, strict=True)],
-        "unit": unit,
+        "groups": described,
         "chosen": list(chosen) if chosen else None,
-        "high": (largest or 1.0) if high is None else float(high),
-        "largest": largest,
+        "high": high,
         "measure": measure,
         "title": title,
         "opens": opens,
         "scale": colour_scales()[WEIGHTS],
     }
-    return Drawing.pack("mosaic", header, [encode_weights(values, unit) for values in weights])
+    return Drawing.pack("mosaic", header, arrays)
 
 
 def _check(groups: Sequence[Group], high: float | None) -> None:
@@ -106,37 +110,17 @@ def _check(groups: Sequence[Group], high: float | None) -> None:
         raise ValueError(f"The colours go from 0 to a positive number, not to {high}.")
 
 
-def _masked(group: Group) -> Array:
-    """float32 like the weights, NaN where a cell is masked."""
-    weights = np.asarray(group.weights, dtype=np.float32)
-    return weights if group.allowed is None else np.where(group.allowed, weights, np.float32(np.nan))
-
-
-def _largest(group: Group, weights: Array) -> float:
-    lowest, highest = (float(each.reduce(weights, axis=None, initial=0)) for each in (np.fmin, np.fmax))
-    if lowest < 0 or highest > LARGEST:
-        raise ValueError(
-            f"{group.title} has numbers from {lowest:.4g} to {highest:.4g}; a mosaic draws 0 to {LARGEST:,.0f}."
-        )
-    return highest
-
-
-def encode_weights(weights: Array, unit: float) -> Array:
-    """Codes of the weights; NaN is masked."""
-    codes = weights * np.float32(1 / unit) + np.float32(1.5)
-    return np.nan_to_num(codes, copy=False, nan=0.0).astype("<u2")
-
-
-def _description(group: Group, weights: Array) -> dict:
-    layers, heads = weights.shape[:2]
+def _description(group: Group, number: int) -> dict:
+    layers, heads = np.shape(group.weights)[:2]
     return {
         "kind": group.kind,
         "title": group.title,
+        "paths": list(group.paths) or [f"groups.{number}.{layer}" for layer in range(layers)],
         "layers": layers,
         "heads": heads,
         "averaged": group.averaged,
         "pool": group.pool,
         "queries": list(group.queries),
         "keys": list(group.keys),
-        "masked": bool(np.isnan(weights).any()),
+        "masked": group.allowed is not None,
     }

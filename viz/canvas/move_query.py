@@ -5,30 +5,30 @@ from typing import Any
 
 import numpy as np
 
-from viz.drawing import Drawing
+from viz.drawing import Drawing, named
 from viz.theme import KEY, QUERY, WEIGHTS, colour_scales
 
 Array = np.ndarray
-ARRAYS = ("keys", "queries", "rest", "pattern", "v", "z")
-"""in the order in which they are packed; after them `mask`, and `bias` where there is one"""
+PLANE = ("keys", "queries", "rest")
+OF_HEAD = ("pattern", "mask", "v", "z", "bias")
 
 
 def move_query(
-    cells: Mapping[str, Array], queries: Sequence[str], keys: Sequence[str], bias: Array | None, **header: Any
+    plane: Mapping[str, Array], attention: Any, head: int, names: tuple[Sequence[str], Sequence[str]], **header: Any
 ) -> Drawing:
-    """The picture (Drawing.pack).
+    """The picture; of the attention's arrays it takes pattern, mask, v, z, and bias where there is one.
 
     Args:
-        cells: keys (key, 2) from their mean, queries (query, 2) and rest (query, key) of the plane; the run's pattern
-            (query, key), v (key, d_v), z (query, d_v) and mask (query, key).
-        queries: plain-text name of each query.
-        keys: plain-text name of each key.
-        bias: (query, key), added before the softmax; None: nothing is.
+        plane: keys (key, 2) from their mean, queries (query, 2) and rest (query, key).
+        attention: a model.trace.Attention.
+        head: its number.
+        names: plain-text name of each query, and of each key.
         header: title; row, the chosen query; mean, of the keys in the plane; shares of variance; outside, of each
             query; scale, softcap, sink and temperature of the run.
     """
-    header |= {"queries": list(queries), "keys": list(keys), "d_v": cells["v"].shape[1], "biased": bias is not None}
-    header |= {"colours": colour_scales()[WEIGHTS], "query_colour": QUERY, "key_colour": KEY}
-    arrays = [cells[name].astype("<f4") for name in ARRAYS]
-    biases = [] if bias is None else [bias.astype("<f4")]
-    return Drawing.pack("move_query", header, [*arrays, cells["mask"].astype(np.uint8), *biases])
+    parts = {name: getattr(attention, name) for name in OF_HEAD if getattr(attention, name) is not None}
+    arrays = {named("plane", name): plane[name] for name in PLANE}
+    arrays |= {named(attention.path, name, head): part[head] for name, part in parts.items()}
+    header |= {"path": attention.path, "head": head, "queries": list(names[0]), "keys": list(names[1])}
+    header |= {"biased": "bias" in parts, "colours": colour_scales()[WEIGHTS]}
+    return Drawing.pack("move_query", header | {"query_colour": QUERY, "key_colour": KEY}, arrays)

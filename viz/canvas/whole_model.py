@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from viz.activations import activation
-from viz.drawing import Drawing
+from viz.drawing import Coded, Drawing, named
 from viz.theme import DECODER, ENCODER, WEIGHTS, colour_scales
 from viz.tokens import labels
 
@@ -20,8 +20,6 @@ Array = np.ndarray
 
 MOST_CELLS = 24
 """along each side of a head in miniature; of more tokens a cell shows the largest weight of several"""
-LARGEST_CODE = 255
-"""0 is masked; the codes from 1 to this are weights from 0 to 1"""
 
 COLOURS = {
     "embedding": "#E58C94",
@@ -96,7 +94,7 @@ def whole_model(
     memory: float | None = None,
     title: str = "The whole model",
 ) -> Drawing:
-    """The picture (Drawing.pack): float32 values of each box, (name, position), then uint8 heads.
+    """The picture; it takes `values` of each box, (name, position), and of attentions `pattern`, coded, NaN if masked.
 
     Args:
         boxes: in the order in which a token goes through them: `name`, `stack`, `layer`, `part`, `sublayer`, `values`,
@@ -113,18 +111,18 @@ def whole_model(
     Raises:
         ValueError: values that do not fit the tokens.
     """
-    arrays: list[Array] = []
+    arrays: dict[str, Array | Coded] = {}
     described = []
     sizes = {row.name: len(row.tokens) for row in rows}
     for box in boxes:
         values = np.array([box.values[name] for name in box.values], dtype="<f4")
         if values.shape != (len(box.values), sizes[box.stack]):
             raise ValueError(f"{box.name} has values of shape {values.shape} for {sizes[box.stack]} tokens.")
-        arrays.append(values)
+        arrays[named(box.name, "values")] = values
         page, opens = pages[box.name]
         described.append(_describe(box) | {"page": page, "opens": opens, "switches": switches[box.name]})
         if box.pattern is not None:
-            arrays.append(_codes(pooled(box.pattern)))
+            arrays[_path_of_pattern(box)] = Coded(pooled(box.pattern), bits=8)
     header = {
         "title": title,
         "boxes": described,
@@ -241,12 +239,16 @@ def _describe(box: Any) -> dict:
         heads, queries, keys = box.pattern.shape
         cells = [min(queries, MOST_CELLS), min(keys, MOST_CELLS)]
         found["heads"] = {"count": heads, "queries": queries, "keys": keys, "cells": cells}
+        found["heads"]["array"] = _path_of_pattern(box)
     return found
 
 
-def _codes(weights: Array) -> Array:
-    """uint8: 0 where masked, else 1 + 254 times the weight."""
-    return np.nan_to_num(np.round(weights * (LARGEST_CODE - 1)) + 1, nan=0.0).astype(np.uint8)
+def _path_of_pattern(box: Any) -> str:
+    """Of the weights in the model; of many tokens they are the largest of blocks, and the name says so."""
+    of = f"{box.stack}.layers.{box.layer}.{box.part}"
+    return (
+        named(of, "pattern") if max(box.pattern.shape[1:]) <= MOST_CELLS else named(of, "largest of blocks of pattern")
+    )
 
 
 def _row(row: StackRow) -> dict:

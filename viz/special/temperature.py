@@ -1,31 +1,37 @@
 """Figures of Temperature: the live picture, one row at several temperatures, and its entropy."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from viz.canvas.matrices import Axis, Matrix, pack_equations
-from viz.drawing import Drawing
-from viz.theme import WEIGHTS
+from viz.drawing import Drawing, named
+from viz.theme import WEIGHTS, colour_scales
 
 Array = np.ndarray
 
+AXES = {"query": {"title": "queries"}, "key": {"title": "keys"}}
+
 
 def live_weights(
-    names: tuple[Sequence[str], Sequence[str]], notes: Sequence[str], cells: Mapping[str, Array], **header
+    attention: Any, head: int, names: tuple[Sequence[str], Sequence[str]], notes: Sequence[str], **header: Any
 ) -> Drawing:
-    """For the temperature component: the head's own scores and weights.
+    """For the temperature component: of a head it takes `pattern`, `mask`, and what the softmax reads.
 
     Args:
+        attention: a model.trace.Attention.
+        head: its number.
         names: of the queries and of the keys, plain text.
         notes: additions to the names of the queries where there is room, what a decoder row predicts; or empty.
-        cells: `mask`, bool; `scaled`, scores / sqrt(d_k); `pattern`, the run's weights; (query, key) each.
         header: title; temperature, of the run; taus, those offered for a run; row, the chosen query; scope, in words;
             changes, how many others are at work in the run.
     """
-    queries = Axis("query", "queries", len(names[0]), tuple(names[0]), tuple(notes))
-    keys = Axis("key", "keys", len(names[1]), tuple(names[1]))
-    mask = cells["mask"]
-    masked = np.where(mask, cells["scaled"], -np.inf)
-    weights = Matrix("weights", cells["pattern"], queries, keys, "", WEIGHTS, 0, 1, mask, result=True)
-    return pack_equations("temperature", ((weights, Matrix("masked", masked, queries, keys, allowed=mask)),), **header)
+    read = "scaled" if attention.reads_scaled else "pre_softmax"
+    parts = {name: named("", name, head) for name in ("pattern", "mask", read)}
+    square = {"mask": parts["mask"], "rows": "query", "columns": "key"}
+    weights = {"symbol": "weights", "array": parts["pattern"], "scale": WEIGHTS, "result": True}
+    masked = {"symbol": "masked", "array": parts[read], "made": "masked"}
+    header |= {"path": attention.path, "equations": [[weights | square, masked | square]], "axes": AXES}
+    header |= {"labels": dict(zip(AXES, names, strict=True)), "notes": {"query": notes}, "scales": colour_scales()}
+    arrays = {named(attention.path, part): attention.array(name)[head] for name, part in parts.items()}
+    return Drawing.pack("temperature", header, arrays)

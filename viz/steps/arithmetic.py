@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from viz.canvas.matrices import Array
 from viz.latex import (
     bracketed,
     coloured,
@@ -15,11 +14,9 @@ from viz.latex import (
     root_of_width,
     sum_of_products,
 )
-from viz.steps.head import Choice, Head
+from viz.steps.head import COLOURS, Array, Choice, Head
 from viz.steps.strips import Arithmetic, Strip, StripRow
 from viz.theme import KEY, QUERY, VALUE, WEIGHTS
-
-COLOURS = {"Q": QUERY, "K": KEY, "V": VALUE}
 
 
 def explain_step(step: int, head: Head, choice: Choice) -> Arithmetic:

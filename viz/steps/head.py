@@ -4,18 +4,41 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from viz import tokens
-from viz.canvas.matrices import Array, Axis
+from viz.theme import KEY, QUERY, VALUE
+
+Array = np.ndarray
 
 PROJECTIONS = ("Q", "K", "V")
+COLOURS = dict(zip(PROJECTIONS, (QUERY, KEY, VALUE), strict=True))
+UNSCALED = "q / query_scale"
+"""name of the queries before a model multiplies them by a factor of the position"""
 AFTER_PROJECTION = {"qk_norm": "normalise", "rotary": "rotate", "query_scale": "multiply by a factor of the position"}
 """what a model may do to queries and keys, in this order or with the first two the other way round"""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The queries or the keys."""
+
+    labels: tuple[str, ...]
+    """one per position"""
+    notes: tuple[str, ...] = ()
+    """what is added to each label in a tooltip; or empty"""
+
+    @property
+    def size(self) -> int:
+        return len(self.labels)
 
 
 @dataclass(frozen=True)
 class Head:
     """What one head of one attention computed; every array is a slice of the run's tensors."""
 
+    attention: Any
+    """a model.trace.Attention"""
     index: int
     n_heads: int
     crosses: bool
@@ -30,8 +53,6 @@ class Head:
     """by Q, K, V: (width,)"""
     learns_biases: bool
     """whether the model has biases; if not, they are 0"""
-    linear: dict[str, Array]
-    """by Q, K, V: (position, width) = input W + b"""
     projected: dict[str, Array]
     """by Q, K, V: (position, width); `linear`, after what the model then does to queries and keys"""
     then: str
@@ -74,14 +95,6 @@ class Head:
     def d_v(self) -> int:
         return self.z.shape[-1]
 
-    def dimensions(self, name: str = "V") -> Axis:
-        """The columns of Q, K or V; those of z are V's."""
-        return Axis("dimension", "dimensions of the head", self.projected[name].shape[-1])
-
-    @property
-    def model(self) -> Axis:
-        return Axis("model", "dimensions of the model", self.d_model)
-
     @property
     def d_model(self) -> int:
         return self.out.shape[-1]
@@ -105,6 +118,26 @@ class Head:
     def before_mask(self) -> str:
         """What the model does to scaled scores before it masks them: "", "cap", "add bias", or "cap, add bias"."""
         return ", ".join(["cap"] * (self.softcap is not None) + ["add bias"] * self.adds_bias)
+
+    def linear_name(self, name: str) -> str:
+        """Of what the learned matrix gives for Q, K or V at the attention; of V, and in the paper, that itself."""
+        return _linear_name(self.attention, name.lower())
+
+    @property
+    def linear(self) -> dict[str, Array]:
+        """By Q, K, V: (position, width) = input W + b."""
+        return {name: self.array(f"{self.linear_name(name)}[{self.index}]") for name in PROJECTIONS}
+
+    def array(self, name: str) -> Array:
+        """The array of that name at the attention, such as w_o or q[3], or the product of two, z[3] @ w_o[3]."""
+        if "@" in name:
+            one, other = (self.array(part).astype(np.float64) for part in name.split(" @ "))
+            return (one @ other).astype(np.float32)
+        whole, _, part = name.partition("[")
+        array = (
+            self.attention.q / self.attention.query_scale[:, None] if whole == UNSCALED else self.attention.array(whole)
+        )
+        return array[int(part[:-1])] if part else array
 
     def contributions(self, query: int | slice = slice(None)) -> Array:
         """(heads, query, d_model) in double precision: z of each head times its rows of W_O."""
@@ -140,18 +173,16 @@ def head_of(attention: Any, index: int, row_notes: tuple[str, ...] = ()) -> Head
     learned, labels = attention.projections, tokens.labels
     inputs = (attention.query_input, attention.key_input, attention.key_input)
     return Head(
+        attention=attention,
         index=index,
         n_heads=attention.n_heads,
         crosses=attention.crosses,
-        queries=Axis(
-            "query", "queries", len(attention.query_tokens), tuple(labels(attention.query_tokens)), tuple(row_notes)
-        ),
-        keys=Axis("key", "keys", len(attention.key_tokens), tuple(labels(attention.key_tokens))),
+        queries=Axis(tuple(labels(attention.query_tokens)), tuple(row_notes)),
+        keys=Axis(tuple(labels(attention.key_tokens))),
         inputs=dict(zip(PROJECTIONS, inputs, strict=True)),
         weights={name: getattr(learned, f"w_{name.lower()}")[index] for name in PROJECTIONS},
         biases={name: getattr(learned, f"b_{name.lower()}")[index] for name in PROJECTIONS},
         learns_biases=learned.biases,
-        linear={name: _linear(attention, name.lower())[index] for name in PROJECTIONS},
         then=", ".join(AFTER_PROJECTION[part] for part in _after_projection(attention)),
         projected={name: getattr(attention, name.lower())[index] for name in PROJECTIONS},
         scores=attention.scores[index],
@@ -176,14 +207,12 @@ def _has(attention: Any, part: str) -> bool:
     return getattr(attention, part, None) is not None
 
 
-def _linear(attention: Any, name: str) -> Array:
-    """(heads, position, width): what the learned matrix of q, k or v gives, before any norm and rotation."""
+def _linear_name(attention: Any, name: str) -> str:
+    """Of what the learned matrix of q, k or v gives, before any norm and rotation."""
     first, *_ = (*_after_projection(attention), "")
     if name == "v" or not first or (first == "query_scale" and name == "k"):
-        return getattr(attention, name)
-    if first == "query_scale":
-        return attention.q / attention.query_scale[:, None]
-    return getattr(getattr(attention, first), name)
+        return name
+    return UNSCALED if first == "query_scale" else f"{first}.{name}"
 
 
 def _after_projection(attention: Any) -> list[str]:

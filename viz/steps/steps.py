@@ -1,15 +1,14 @@
 """The seven steps of an attention head (paper, section 3.2): their titles, explanations and matrices."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from viz.canvas.matrices import Array, Equation, Matrix, pack_equations
-from viz.drawing import Drawing
-from viz.steps import equations
-from viz.steps.head import Choice, Head, head_of
+from viz.drawing import Drawing, named
+from viz.steps.head import COLOURS, Array, Choice, Head, head_of
+from viz.steps.table import TABLE, arrays_of, facts_of, matrices, table_of
+from viz.theme import colour_scales
 
 
 @dataclass(frozen=True)
@@ -19,11 +18,9 @@ class Step:
     title: str
     section: str
     """of the paper"""
-    equations: Callable[[Head], tuple[Equation, ...]]
-    """the matrices shown"""
     what: str
     """what the step does, in a sentence, on the page and in a notebook"""
-    chosen: tuple[str, ...] = ("query", "key")
+    chosen: tuple[str, ...]
     """axes on which the chosen cell is marked"""
 
     def name(self, head: Head) -> str:
@@ -74,26 +71,38 @@ def _before_mask(head: Head) -> str:
 
 
 def picture(step: int, head: Head, choice: Choice, title: str) -> Drawing:
-    """The matrices of `step` (0 to 6), with the chosen cell marked."""
+    """The matrices of `step` (0 to 6), with the chosen cell marked; it takes what its rows in steps.json name."""
     places = {"query": choice.query, "key": choice.key, "dimension": choice.dimension, "model": choice.output}
-    softmax = {"temperature": head.temperature} if STEPS[step].equations is equations.softmax else {}
-    return pack_equations(
-        "matrices",
-        STEPS[step].equations(head),
-        step=step,
-        steps=len(STEPS),
-        chosen={axis: places[axis] for axis in STEPS[step].chosen},
-        height=stage_height(head),
-        title=title,
-        **softmax,
-    )
+    table = TABLE["steps"][step]
+    header = {
+        "step": step,
+        "steps": len(STEPS),
+        "chosen": {axis: places[axis] for axis in STEPS[step].chosen},
+        "title": title,
+        **({"temperature": head.temperature} if "redrawn" in table else {}),
+        "path": head.attention.path,
+        **{part: table[part] for part in ("equations", "ranges")},
+        "axes": TABLE["axes"],
+        "facts": facts_of(head),
+        **labels_of(head),
+        "colours": COLOURS,
+        "scales": colour_scales(),
+    }
+    path = head.attention.path
+    return Drawing.pack("matrices", header, {named(path, name): array for name, array in arrays_of(step, head).items()})
+
+
+def labels_of(head: Head) -> dict[str, dict[str, Any]]:
+    """What stands at the queries and keys of a picture."""
+    axes = {"query": head.queries, "key": head.keys}
+    return {"labels": {name: axis.labels for name, axis in axes.items()}, "notes": {"query": head.queries.notes}}
 
 
 def result(step: int, head: Head) -> tuple[dict[str, Array], pd.DataFrame]:
     """Every matrix of `step` by name, and the first result as a table."""
-    matrices = [part for equation in STEPS[step].equations(head) for part in equation if isinstance(part, Matrix)]
-    arrays = {part.symbol: part.values for part in matrices}
-    return arrays, next(part for part in matrices if part.result).table()
+    found = list(matrices(step, head))
+    table = next(table_of(row, values, labels_of(head)["labels"]) for row, values in found if row.get("result"))
+    return {row["symbol"]: values for row, values in found}, table
 
 
 def step_arrays(attention: Any, head: int, step: int) -> dict[str, Array]:
@@ -115,47 +124,4 @@ def _positions(count: int) -> str:
     return "1 position" if count == 1 else f"{count} positions"
 
 
-def stage_height(head: Head) -> int:
-    """Height in pixels, the same for all seven steps, so that nothing jumps between them."""
-    rows = head.queries.size + 2 * head.keys.size
-    return min(max(3 * 90 + 12 * rows, 480), 900)
-
-
-STEPS = (
-    Step(
-        "Project to Q, K, V",
-        "3.2.2",
-        equations.projection,
-        "Learned matrices compute {inputs}.{then}",
-        ("query", "key", "dimension"),
-    ),
-    Step(
-        "Scores Q Kᵀ",
-        "3.2.1",
-        equations.scores,
-        "Each score is the dot product of a query and a key: the sum of {d_k} products.",
-    ),
-    Step("Divide by √dₖ", "3.2.1", equations.scaling, "{scaling}"),
-    Step("Mask", "3.2.3", equations.masking, "{before}{masked}"),
-    Step(
-        "Softmax",
-        "3.2.1",
-        equations.softmax,
-        "Each row becomes positive weights that sum to 1. The temperature of this run is τ = {tau:g}.",
-    ),
-    Step(
-        "Weighted sum of V",
-        "3.2.1",
-        equations.weighted_sum,
-        "Each query sums all values, each multiplied by its attention weight: the rows of z of head {head}.",
-        ("query", "key", "dimension"),
-    ),
-    Step(
-        "Concat, then project",
-        "3.2.2",
-        equations.output,
-        "The z of all {n_heads} heads are concatenated and multiplied by $W_O$; below, the contribution of head {head} "
-        "alone.",
-        ("query", "model"),
-    ),
-)
+STEPS = tuple(Step(step["title"], step["section"], step["what"], tuple(step["chosen"])) for step in TABLE["steps"])

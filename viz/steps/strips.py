@@ -5,10 +5,11 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from viz.canvas.matrices import Array
 from viz.drawing import Drawing
 from viz.latex import number, signed
 from viz.theme import SIGNED, WEIGHTS, colour_scales, symmetric_range
+
+Array = np.ndarray
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.viz.payload import unpack
 from viz.canvas.lines import MOST_HEADS, lines
+from viz.drawing import named
 from viz.theme import OKABE_ITO
 from viz.tokens import labels
 
@@ -18,9 +19,13 @@ QUERIES, KEYS = list("abc"), list("wxyz")
 
 
 def decode(payload: bytes) -> tuple[dict, Array]:
-    """The header, and float32 (heads, query, key)."""
-    header, take = unpack(payload)
-    return header, take("<f4", (len(header["heads"]), len(header["queries"]), len(header["keys"])))
+    """The header, and float32 (heads, query, key) with NaN where a weight is masked."""
+    header, arrays = unpack(payload)
+
+    def stacked(name: str) -> Array:
+        return np.stack([arrays[named(header["path"], name, head)] for head in header["heads"]])
+
+    return header, np.where(stacked("mask") if header["masked"] else True, stacked("pattern"), np.float32(np.nan))
 
 
 @pytest.fixture

@@ -32,17 +32,14 @@ def test_the_values_and_heads_of_every_box_arrive(
     translator: "Translator", trace: "Trace", rows: list[StackRow]
 ) -> None:
     boxes = model_boxes(translator, trace)
-    header, take = unpack(payload(boxes, rows))
-    sizes = {row["name"]: len(row["tokens"]) for row in header["rows"]}
+    header, arrays = unpack(payload(boxes, rows))
     assert [box.name for box in boxes] == [box["name"] for box in header["boxes"]]
     for box, sent in zip(boxes, header["boxes"], strict=True):
-        values = take("<f4", (len(sent["values"]), sizes[sent["stack"]]))
-        np.testing.assert_array_equal(values, np.array(list(box.values.values()), "<f4"))
+        np.testing.assert_array_equal(arrays[f"{box.name}.values"], np.array(list(box.values.values()), "<f4"))
         assert (sent["heads"] is None) == (box.pattern is None)
         if sent["heads"]:
-            codes = take("u1", (sent["heads"]["count"], *sent["heads"]["cells"])).astype(float)
-            weights = np.where(codes, (codes - 1) / 254, np.nan)
-            np.testing.assert_allclose(weights, box.pattern, atol=0.5 / 254)
+            assert sent["heads"]["array"] == f"{sent['stack']}.layers.{sent['layer']}.{sent['part']}.pattern"
+            np.testing.assert_allclose(arrays[sent["heads"]["array"]], box.pattern, atol=0.5 / 254 + 1e-6)
         used = {name for _, text in sent["words"] for name in re.findall(r"\{(\w+)", text)}
         assert used <= set(sent["values"]), sent["name"]
     assert header["off"] == {boxes[2].name: ["off"]}

@@ -17,13 +17,13 @@ TAUS = np.logspace(-2, 2, 9)
 def test_the_payload_holds_the_heads_scores_and_weights(trace: Trace, kind: str) -> None:
     attention = trace.attention(kind, 1)
     names = numbered(attention.query_tokens), numbered(attention.key_tokens)
-    cells = {name: getattr(attention, name)[2] for name in ("mask", "scaled", "pattern")}
-    payload = live_weights(names, (), cells, title="t", temperature=0.3, taus=(0.3, 1.0), row=1, scope="this head")
+    payload = live_weights(
+        attention, 2, names, (), title="t", temperature=0.3, taus=(0.3, 1.0), row=1, scope="one head"
+    )
     header, found = decode(payload)
-    assert np.array_equal(found["weights"]["values"], cells["pattern"])
-    assert np.array_equal(found["masked"]["values"], np.where(cells["mask"], cells["scaled"], -np.inf))
-    assert np.array_equal(found["weights"]["allowed"], cells["mask"])
-    assert (found["weights"]["low"], found["weights"]["high"]) == (0, 1)
+    assert np.array_equal(found["weights"]["values"], attention.pattern[2])
+    assert np.array_equal(found["masked"]["values"], np.where(attention.mask[2], attention.scaled[2], -np.inf))
+    assert np.array_equal(found["weights"]["allowed"], attention.mask[2])
     assert (header["temperature"], header["taus"], header["row"]) == (0.3, [0.3, 1.0], 1)
     assert found["weights"]["rows"]["labels"] == names[0]
 

@@ -1,4 +1,4 @@
-// needs: shared/picture.js shared/payload.js shared/tau_slider.js matrices/matrices.css matrices/matrices_draw.js explore/explore_chips.js explore/explore_steps.js explore/explore_heads.js explore/explore_detail.js
+// needs: shared/picture.js shared/tau_slider.js matrices/matrices.css matrices/matrices_draw.js explore/explore_chips.js explore/explore_steps.js explore/explore_heads.js explore/explore_detail.js
 // The explore component: tokens to choose from, one word on its way through one head, and the same word in all heads.
 
 const NARROW = 700; // pixels: below this everything is in one column
@@ -27,18 +27,36 @@ class View extends Picture {
 
   update({ data, setTriggerValue }) {
     this.send = setTriggerValue;
-    const header = unpackMatrices(data);
+    const { header, arrays } = unpack(data);
+    const equations = equationsOf(header, arrays);
     const of = ({ kind, place, sides }) => JSON.stringify([kind, place, sides.map(({ tokens }) => tokens)]);
     const another = !this.header || of(header) !== of(this.header);
     if (another || header.sorted) this.sorted = header.sorted;
     this.header = header;
-    this.boxes = header.boxes.map((box, index) => ({ ...box, parts: header.equations[index] }));
-    this.rows = header.equations.at(-1)[0];
-    this.keys = this.rows.columns;
+    this.boxes = header.boxes.map((box, index) => ({ ...box, parts: equations[index] }));
+    this.keys = axisOf("key", header.labels.key.length, header);
+    this.rows = this.rowsOfAllHeads(arrays);
     if (!this.boxes.some(({ name }) => name === this.opened)) this.opened = null;
     if (header.taus.length) this.slider.update(header.taus, header.temperature, another);
     this.tip.hidden = true;
     this.draw();
+  }
+
+  // A matrix with a row for each head: the chosen word's weights.
+  rowsOfAllHeads(arrays) {
+    const { places, paths, query } = this.header;
+    const all = (name, Type) => {
+      const layers = paths.map((path) => arrayAt(arrays, named(path, name, ":", query)).values);
+      const rows = new Type(layers.reduce((sum, { length }) => sum + length, 0));
+      let start = 0;
+      for (const values of layers) {
+        rows.set(values, start);
+        start += values.length;
+      }
+      return rows;
+    };
+    const rows = { size: places.length, labels: places.map(([layer, head]) => `L${layer} H${head}`) };
+    return { rows, columns: this.keys, values: all("pattern", Float32Array), allowed: all("mask", Uint8Array) };
   }
 
   draw() {

@@ -30,8 +30,8 @@ class View extends Picture {
   }
 
   update({ data }) {
-    const { header, take } = unpack(data);
-    this.weights = take(Float32Array, header.heads.length * header.queries.length * header.keys.length);
+    const { header, arrays } = unpack(data);
+    this.weights = header.heads.map((head) => seenWeights(arrays, header, head));
     const text = (from, name) => JSON.stringify(from?.[name]);
     const same = (...names) => names.every((name) => text(header, name) === text(this.header, name));
     if (!same("heads", "shown")) this.enabled = new Set(header.shown);
@@ -90,7 +90,7 @@ class View extends Picture {
   }
 
   weightOf(slot, query, key) {
-    return this.weights[(slot * this.header.queries.length + query) * this.header.keys.length + key];
+    return this.weights[slot][query * this.header.keys.length + key];
   }
 
   get isolated() {
@@ -231,6 +231,13 @@ class View extends Picture {
     const { scrollTop, clientHeight } = this.box;
     if (y < scrollTop || y + step > scrollTop + clientHeight) this.box.scrollTop = y - clientHeight / 2;
   }
+}
+
+// A head's weights, NaN where it is masked.
+function seenWeights(arrays, { path, masked }, head) {
+  const { values } = arrayAt(arrays, named(path, "pattern", head));
+  const allowed = masked && arrayAt(arrays, named(path, "mask", head)).values;
+  return allowed ? values.map((weight, cell) => (allowed[cell] ? weight : NaN)) : values;
 }
 
 // Yellow is hard to see on white, so it is darkened there; every other colour is visible on both themes.

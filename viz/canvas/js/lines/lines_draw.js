@@ -54,8 +54,7 @@ function spreadOf(layout, shown) {
 
 // The smallest weight drawn when no token is isolated, so that at most MOST_LINES are; rounded to two digits.
 function leastOf({ header, weights }, slots) {
-  const cells = header.queries.length * header.keys.length;
-  const large = (slot) => weights.subarray(slot * cells, (slot + 1) * cells).filter((weight) => weight >= header.least);
+  const large = (slot) => weights[slot].filter((weight) => weight >= header.least);
   const drawn = Float32Array.from(slots.flatMap((slot) => Array.from(large(slot)))).sort();
   if (drawn.length <= MOST_LINES) return header.least;
   const last = drawn[drawn.length - MOST_LINES];
@@ -68,12 +67,12 @@ function drawLines(pen, view, pairs, least) {
   const { layout, weights, header } = view;
   const shown = view.shownSlots();
   const spread = spreadOf(layout, shown.length);
-  const [queries, keys] = [header.queries.length, header.keys.length];
+  const keys = header.keys.length;
   shown.forEach((slot, place) => {
     const paths = new Map();
     const fan = (place - (shown.length - 1) / 2) * spread;
     pairs((query, key) => {
-      const weight = weights[(slot * queries + query) * keys + key];
+      const weight = weights[slot][query * keys + key];
       if (!(weight >= least)) return;
       const bin = Math.ceil(Math.min(weight / header.high, 1) * BINS);
       if (!paths.has(bin)) paths.set(bin, []);

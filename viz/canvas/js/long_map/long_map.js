@@ -64,11 +64,15 @@ class View extends Picture {
 
   update({ data, setTriggerValue }) {
     this.send = setTriggerValue;
-    const { header, take } = unpack(data);
+    const { header, arrays } = unpack(data);
     const same = this.header?.title === header.title && this.n === header.tokens.length;
     [this.header, this.n, this.table] = [header, header.tokens.length, lookupTable(header.scale)];
-    this.looks = header.looks.map((look) => ({ ...look, codes: take(Uint16Array, look.shape[0] * look.shape[1]) }));
-    this.exact = header.row === null ? null : take(Float32Array, this.n);
+    const looked = header.looks.map((look) => arrayAt(arrays, look.array));
+    const { unit, codes } = encode(looked.map((array) => ({ array })));
+    this.looks = header.looks.map((look, at) => ({ ...look, shape: looked[at].shape, codes: codes[at] }));
+    this.unit = unit;
+    this.largest = unit * (codes[0].reduce((one, other) => Math.max(one, other), 1) - 1) || 1;
+    this.exact = header.weights && arrayAt(arrays, header.weights).values;
     if (!same) this.window = { top: 0, left: 0, span: this.n };
     const keys = "The arrow keys move, plus and minus zoom, 0 shows the whole text, Enter chooses the query in the middle.";
     this.marks.setAttribute("aria-label", `${header.title}, ${this.n} queries by ${this.n} keys. ${keys}`);
@@ -84,8 +88,8 @@ class View extends Picture {
     this.theme = themeOf(this.root);
     this.margin = this.width < 600 ? NARROW : MARGIN;
     this.side = Math.max(Math.min(this.width - this.margin.left - 2, TALLEST), 120);
-    this.high = (this.brightened && highOfMost(this.looks.slice(-1), this.header.unit)) || this.header.high;
-    const pixels = pixelTable({ table: this.table, high: this.high, unit: this.header.unit });
+    this.high = (this.brightened && highOfMost(this.looks.slice(-1), this.unit)) || this.largest;
+    const pixels = pixelTable({ table: this.table, high: this.high, unit: this.unit });
     for (const look of this.looks) look.image = imageOf(look, pixels);
     this.drawLegend();
     this.redraw();
@@ -215,7 +219,7 @@ class View extends Picture {
     const look = this.finest([query, key]);
     const [row, column] = [Math.floor((query - look.top) / look.size), Math.floor((key - look.left) / look.size)];
     const code = look.codes[row * look.shape[1] + column];
-    let value = code ? `${header.measure} ${weightText(code, header.unit)}` : "masked: may not attend";
+    let value = code ? `${header.measure} ${weightText(code, this.unit)}` : "masked: may not attend";
     const lines = [];
     if (query === header.row && code) value = `${header.measure} ${exactText(exact[key])}`;
     else if (look.size > 1) lines.push(`the largest of ${look.size} × ${look.size} cells: zoom in for each`);
@@ -237,7 +241,7 @@ class View extends Picture {
 
   drawLegend() {
     const { header, high, table } = this;
-    const beyond = header.high > high * 1.001 ? "≥ " : "";
+    const beyond = this.largest > high * 1.001 ? "≥ " : "";
     const masked = this.looks.some(({ codes }) => codes.includes(0));
     const entries = [colourRange([header.measure], "0", table, beyond + threeDigits(high))];
     if (masked) entries.push(element("span", "hatched", "masked"));

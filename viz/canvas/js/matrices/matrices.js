@@ -1,4 +1,4 @@
-// needs: shared/picture.js shared/payload.js matrices/matrices_draw.js matrices/matrices_redraw.js matrices/matrices_keys.js matrices/matrices_picture.js
+// needs: shared/picture.js matrices/matrices_draw.js matrices/matrices_redraw.js matrices/matrices_keys.js matrices/matrices_picture.js
 // The matrices component: equations of real numbers on canvases.
 
 class View extends Picture {
@@ -31,7 +31,8 @@ class View extends Picture {
 
   update({ data, setTriggerValue }) {
     this.send = setTriggerValue;
-    this.header = unpackMatrices(data);
+    const { header, arrays } = unpack(data);
+    this.header = { ...header, equations: equationsOf(header, arrays) };
     this.step = this.pending.afterAnswer(this.header.step);
     const { chosen } = this.header;
     // Another theme, or a run that chose nothing else, leaves whoever moves by keys where they are.
@@ -92,7 +93,9 @@ class View extends Picture {
   // The same for all steps, so that nothing below the stage moves; in the present view the rest of the window.
   stageHeight() {
     if (this.narrow) return LINE_OF_ONE * this.equations.length;
-    if (!document.querySelector(".st-key-present input:checked")) return this.header.height - this.redraw.height;
+    const [queries, keys] = ["query", "key"].map((name) => this.header.labels[name].length);
+    const height = clamp(270 + 12 * (queries + 2 * keys), 480, 900);
+    if (!document.querySelector(".st-key-present input:checked")) return height - this.redraw.height;
     document.querySelector("[data-testid=stMain]").scrollTo(0, 0);
     return Math.max(innerHeight - this.stage.getBoundingClientRect().top - 8, 300);
   }

@@ -1,19 +1,8 @@
-// needs: shared/picture.js shared/payload.js matrices/matrices_layout.js
-// Reads matrices and draws one on a canvas: cells, numbers where they fit, hatching; labels and marks on a second canvas.
+// needs: shared/picture.js matrices/equations.js matrices/matrices_layout.js
+// Draws a matrix on a canvas: cells, numbers where they fit, hatching; labels and marks on a second canvas.
 
 const FONT_SIZE = 11;
 const SLANT = Math.PI / 3.4;
-
-// The header of viz.canvas.matrices.encode, its matrices with `values` and, where some are masked, `allowed`.
-function unpackMatrices(data) {
-  const { header, take } = unpack(data);
-  for (const matrix of header.equations.flat().filter((part) => part.rows)) {
-    const cells = matrix.rows.size * matrix.columns.size;
-    matrix.values = take(Float32Array, cells);
-    if (matrix.masked) matrix.allowed = take(Uint8Array, cells);
-  }
-  return header;
-}
 
 // Each row's softmax(values / tau).
 function softmaxRows({ values, rows, columns }, tau) {

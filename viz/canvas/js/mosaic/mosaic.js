@@ -35,11 +35,10 @@ class View extends Picture {
 
   update({ data, setTriggerValue }) {
     this.send = setTriggerValue;
-    const { header, take } = unpack(data);
-    for (const group of header.groups) {
-      group.codes = take(Uint16Array, group.layers * group.heads * group.queries.length * group.keys.length);
-    }
-    [this.header, this.groups, this.unit] = [header, header.groups, header.unit];
+    const { header, arrays } = unpack(data);
+    [this.header, this.groups] = [header, header.groups];
+    this.unit = codeGroups(header.groups, arrays);
+    this.largest = Math.max(...header.groups.map(({ largest }) => largest)) * this.unit;
     const [before, focused] = [this.chosen, this.focused];
     const [kind, layer, head] = header.chosen || [];
     this.chosen = this.find({ kind, layer, head });
@@ -70,7 +69,7 @@ class View extends Picture {
     this.width = this.measure();
     this.theme = themeOf(this.root);
     this.layout = layOutMosaic(this.groups, this.width);
-    this.high = (this.brightened && highOfMost(this.groups, this.unit)) || this.header.high;
+    this.high = (this.brightened && highOfMost(this.groups, this.unit)) || this.header.high || this.largest || 1;
     const { left, tile, step } = this.layout;
     this.marks.dataset.tiles = [left, tile.width + GAP, step, tile.width, tile.height].join(" ");
     this.marks.dataset.tops = this.groups.map(({ top }) => top).join(" ");
@@ -126,8 +125,8 @@ class View extends Picture {
     return [
       element("strong", "", value),
       element("div", "", nameOf({ group, layer, head })),
-      element("div", "", named("query", query, group.queries, group.pool)),
-      element("div", "", named("key", key, group.keys, group.pool)),
+      element("div", "", positionName("query", query, group.queries, group.pool)),
+      element("div", "", positionName("key", key, group.keys, group.pool)),
       ...(cells > 1 ? [element("div", "dim", `the largest of ${cells} cells in this pixel`)] : []),
     ];
   }
@@ -143,7 +142,8 @@ class View extends Picture {
     const { group, layer, head } = place;
     const chosen = this.chosen && nameOf(place) === nameOf(this.chosen) ? ", chosen" : "";
     const { code, query, key } = largestCell(group, layer, head, [0, group.queries.length], [0, group.keys.length]);
-    const [row, column] = [named("query", query, group.queries, group.pool), named("key", key, group.keys, group.pool)];
+    const row = positionName("query", query, group.queries, group.pool);
+    const column = positionName("key", key, group.keys, group.pool);
     this.spoken.textContent = `${nameOf(place)}${chosen}; largest ${weightText(code, this.unit)}, of ${row}, ${column}`;
   }
 
@@ -189,7 +189,7 @@ class View extends Picture {
 
   drawLegend() {
     const { header, high, table } = this;
-    const beyond = header.largest > high * 1.001 ? "≥ " : "";
+    const beyond = this.largest > high * 1.001 ? "≥ " : "";
     const masked = this.groups.some((group) => group.masked);
     const text = [header.measure, beyond, high, masked, this.pooled].join();
     if (text === this.legend.dataset.text) return;
@@ -220,7 +220,7 @@ const BRIGHTEN = "Colours up to the largest 1 % of all weights; the legend shows
 const POOLED = "a pixel shows the largest of its cells";
 
 // "query 7: cat", or of several "query 28 and the 3 after: the cat sat on".
-function named(side, index, labels, pool) {
+function positionName(side, index, labels, pool) {
   return pool > 1 ? `${side} ${labels[index]}` : `${side} ${index}: ${labels[index]}`;
 }
 

@@ -1,10 +1,27 @@
-// Draws the mosaic. The weights arrive as 16-bit codes (viz/canvas/mosaic.py): 0 is a masked cell, code c is the weight
-// (c - 1) * unit. The largest of several cells is therefore the one with the largest code.
+// Draws the mosaic from 16-bit codes of the weights: 0 is a masked cell, code c is the weight (c - 1) * unit. The largest of
+// several cells is therefore the one with the largest code.
 
 const CODES = 65536;
 const GAP = 4; // pixels between tiles
 const TITLE = 40; // pixels above a group's tiles, for its title and the numbers of its heads
 const BELOW = 14; // pixels below a group
+
+// Gives each group `codes`, (layers, heads, query, key), the largest of them, and whether some are masked; returns the unit.
+function codeGroups(groups, arrays) {
+  const parts = groups.map(({ paths, masked }) => paths.map((path) => ({
+    array: arrayAt(arrays, named(path, "pattern")),
+    mask: masked && arrayAt(arrays, named(path, "mask")),
+  })));
+  const { unit, codes } = encode(parts.flat());
+  for (const group of groups) {
+    const layers = codes.splice(0, group.layers);
+    group.codes = new Uint16Array(group.layers * layers[0].length);
+    layers.forEach((layer, index) => group.codes.set(layer, index * layer.length));
+    group.masked = group.codes.includes(0);
+    group.largest = group.codes.reduce((one, other) => Math.max(one, other), 1) - 1;
+  }
+  return unit;
+}
 
 // With all decimals that the codes resolve: four for weights up to 1.
 function weightText(code, unit) {

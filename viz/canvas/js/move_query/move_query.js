@@ -75,18 +75,15 @@ class View extends Picture {
 
   update({ data, setTriggerValue }) {
     this.send = setTriggerValue;
-    const { header, take } = unpack(data);
-    const [rows, columns] = [header.queries.length, header.keys.length];
+    const { header, arrays } = unpack(data);
+    const rows = header.queries.length;
+    const ofHead = (name) => arrayAt(arrays, named(header.path, name, header.head));
     const same = this.header?.title === header.title && this.header.row === header.row;
     this.header = header;
-    this.keys = take(Float32Array, 2 * columns);
-    this.queries = take(Float32Array, 2 * rows);
-    this.rest = take(Float32Array, rows * columns);
-    this.pattern = take(Float32Array, rows * columns);
-    this.values = take(Float32Array, columns * header.d_v);
-    this.z = take(Float32Array, rows * header.d_v);
-    this.mask = take(Uint8Array, rows * columns);
-    this.bias = header.biased ? take(Float32Array, rows * columns) : null;
+    for (const name of ["keys", "queries", "rest"]) this[name] = arrayAt(arrays, `plane.${name}`).values;
+    for (const name of ["pattern", "mask", "v", "z"]) this[name] = ofHead(name).values;
+    this.bias = header.biased ? ofHead("bias").values : null;
+    this.d_v = ofHead("v").shape[1];
     this.table = lookupTable(header.colours);
     this.other.replaceChildren(...header.queries.map((name, index) => new Option(name, index)));
     // The answer to a query that was chosen here must not undo what has been moved since.
@@ -244,10 +241,10 @@ class View extends Picture {
 
   // Length of z = sum of weight times value, and its cosine with the z of the run's row.
   changeOfResult() {
-    const size = this.header.d_v;
+    const size = this.d_v;
     const z = new Float64Array(size);
     this.shown.forEach((weight, key) => {
-      for (let part = 0; part < size; part += 1) z[part] += weight * this.values[key * size + part];
+      for (let part = 0; part < size; part += 1) z[part] += weight * this.v[key * size + part];
     });
     const own = this.z.subarray(this.at.row * size, (this.at.row + 1) * size);
     const dot = (one, two) => one.reduce((sum, each, part) => sum + each * two[part], 0);

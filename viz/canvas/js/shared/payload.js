@@ -1,13 +1,125 @@
-// Reads a payload of viz.drawing.Drawing.pack: its header, and `take(Type, length)`, which gives its next array.
+// What a component draws: a header, and a run's arrays by name. In the app, in notebooks and in saved files they come as
+// bytes from viz.drawing.Drawing.pack. A page that computes them itself gives an object in their place,
+//
+//   mount({
+//     parentElement,            // an element or shadow root with <div class="mosaic component"></div>
+//     data: { header, arrays }, // arrays: { "decoder.layers.1.cross_attn.pattern": { values, shape }, ... }
+//     setTriggerValue(event, value) {}, // what a person chose: the same events as in the app
+//     setStateValue() {},
+//   });
+//
+// with `mount` of js/shared/mount.js, the default export of the script that viz.drawing.sources(name) puts together;
+// calling it again with other data draws again. `values` is a Float32Array, of a mask a Uint8Array of 0 and 1, `shape` its
+// sizes: as in the trace of Python. What a component asks for by a part of a path, `path[3]`, is cut from the whole array
+// if that is there. The Python function that packs a component's data says in its docstring which arrays it takes, and
+// what the header has.
 
+// { header, arrays }; where there are no arrays, `data` may be the header.
 function unpack(data) {
+  if (!(data instanceof ArrayBuffer) && !ArrayBuffer.isView(data)) return data.arrays ? data : { header: data, arrays: {} };
   const { buffer } = new Uint8Array(data);
   let place = 4 + new DataView(buffer).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, place - 4)));
-  const take = (Type, length) => {
-    const array = new Type(buffer, place, length);
-    place += 4 * Math.ceil(array.byteLength / 4);
-    return array;
-  };
-  return { header, take };
+  const [header, described] = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, place - 4)));
+  const arrays = described.map(([name, type, shape, unit]) => {
+    const size = shape.reduce((all, side) => all * side, 1);
+    const [Type, length] = type === "bits" ? [Uint8Array, Math.ceil(size / 8)] : [TYPES[type], size];
+    const sent = new Type(buffer, place, length);
+    place += 4 * Math.ceil(sent.byteLength / 4);
+    return [name, decoded(sent, type, size, shape, unit)];
+  });
+  return { header, arrays: Object.fromEntries(arrays) };
+}
+
+const TYPES = { f4: Float32Array, u1: Uint8Array, u2: Uint16Array };
+
+// Codes stay as they are until their values are asked for.
+function decoded(sent, type, size, shape, unit) {
+  if (type === "bits") return { values: bitsOf(sent, size), shape };
+  if (unit === undefined) return { values: sent, shape };
+  const array = { codes: sent, unit, shape };
+  return Object.defineProperty(array, "values", { get: () => (array.made ??= valuesOf(array)) });
+}
+
+function bitsOf(bytes, size) {
+  const bits = new Uint8Array(size);
+  for (let at = 0; at < size; at += 1) bits[at] = (bytes[at >> 3] >> (at & 7)) & 1;
+  return bits;
+}
+
+function valuesOf({ codes, unit }) {
+  const values = new Float32Array(codes.length);
+  for (let at = 0; at < codes.length; at += 1) values[at] = codes[at] ? (codes[at] - 1) * unit : NaN;
+  return values;
+}
+
+// The name of an array at `path`, or of its part at `index`.
+function named(path, name, ...index) {
+  return `${path && `${path}.`}${name}${index.length ? `[${index.join(", ")}]` : ""}`;
+}
+
+// The array of that name: a path, a part of a path in NumPy's notation, `path[3]`, `path[3, 7]` or `path[:, 7]`, or the
+// product of two, `path[3] @ path[3]`.
+function arrayAt(arrays, name) {
+  if (arrays[name]) return arrays[name];
+  if (name.includes(" @ ")) return productOf(...name.split(" @ ").map((factor) => arrayAt(arrays, factor)));
+  const [path, index] = name.split(/[[\]]/);
+  if (!arrays[path] || !index) throw new Error(`The array ${name} is not there.`);
+  return index.split(", ").reduce(index.startsWith(":") ? columnOf : partOf, arrays[path]);
+}
+
+// Of two matrices, summed in double precision.
+function productOf({ values: a, shape: [n, inner] }, { values: b, shape: [, m] }) {
+  const product = new Float32Array(n * m);
+  const sums = new Float64Array(m);
+  for (let i = 0; i < n; i += 1) {
+    sums.fill(0);
+    for (let k = 0; k < inner; k += 1) for (let j = 0; j < m; j += 1) sums[j] += a[i * inner + k] * b[k * m + j];
+    product.set(sums, i * m);
+  }
+  return { values: product, shape: [n, m] };
+}
+
+function partOf({ values, shape: [count, ...shape] }, index) {
+  const size = values.length / count;
+  return { values: values.subarray(Number(index) * size, (Number(index) + 1) * size), shape };
+}
+
+// array[:, index]; the colon itself leaves an array as it is.
+function columnOf(array, index) {
+  if (index === ":") return array;
+  const { values, shape: [count, rows, columns] } = array;
+  const found = new values.constructor(count * columns);
+  for (let at = 0; at < count; at += 1) {
+    const start = (at * rows + Number(index)) * columns;
+    found.set(values.subarray(start, start + columns), at * columns);
+  }
+  return { values: found, shape: [count, columns] };
+}
+
+// Codes of `bits` bits of arrays that have no negative numbers, one unit for all: 0 where `mask` has 0 or the value is NaN,
+// code c for the value (c - 1) * unit. A mask that is smaller than its array holds for each part of it.
+function encode(parts, bits = 16) {
+  const [{ array }] = parts;
+  const same = array.unit && parts.every((part) => part.array.unit === array.unit);
+  const unit = same ? array.unit : (largestOf(parts) || 1) / (2 ** bits - 2);
+  return { unit, codes: parts.map((part) => codesOf(part, same, unit, bits)) };
+}
+
+function codesOf({ array, mask }, same, unit, bits) {
+  const codes = same ? array.codes.slice() : new (bits === 8 ? Uint8Array : Uint16Array)(array.values.length);
+  const factor = Math.fround(1 / unit);
+  for (let at = 0; at < codes.length; at += 1) {
+    if (mask && !mask.values[at % mask.values.length]) codes[at] = 0;
+    else if (!same) codes[at] = Math.fround(Math.fround(array.values[at] * factor) + 1.5); // of NaN: 0
+  }
+  return codes;
+}
+
+function largestOf(parts) {
+  return parts.reduce((most, { array: { values }, mask }) => {
+    for (let at = 0; at < values.length; at += 1) {
+      if (values[at] > most && (!mask || mask.values[at % mask.values.length])) most = values[at];
+    }
+    return most;
+  }, 0);
 }

@@ -1,4 +1,4 @@
-// needs: shared/picture.js shared/payload.js shared/tau_slider.js matrices/matrices_draw.js temperature/temperature_row.js
+// needs: shared/picture.js shared/tau_slider.js matrices/matrices_draw.js temperature/temperature_row.js
 // The temperature component: one head's weights, computed from its scores again at every move of the slider.
 
 const STAGE_HEIGHT = 450;
@@ -43,10 +43,10 @@ class View extends Picture {
 
   update({ data, setTriggerValue }) {
     this.send = setTriggerValue;
-    const header = unpackMatrices(data);
+    const { header, arrays } = unpack(data);
     const other = this.header?.title !== header.title;
     this.header = header;
-    [this.weights, this.masked] = header.equations[0];
+    [[this.weights, this.masked]] = equationsOf(header, arrays);
     this.tables = lookupTables(header.scales);
     this.slider.update(header.taus, header.temperature, other);
     if (other || this.row.asked === header.row) this.row.asked = null;

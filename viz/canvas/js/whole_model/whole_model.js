@@ -89,11 +89,11 @@ class View extends Picture {
     this.send = setTriggerValue;
     // In a saved file there is no model to run and no page to open.
     this.open.hidden = this.switches.hidden = key === undefined;
-    const { header, take } = unpack(data);
+    const { header, arrays } = unpack(data);
     const sizes = Object.fromEntries(header.rows.map(({ name, tokens }) => [name, tokens.length]));
     for (const box of header.boxes) {
-      box.numbers = take(Float32Array, box.values.length * sizes[box.stack]);
-      if (box.heads) box.codes = take(Uint8Array, box.heads.count * box.heads.cells[0] * box.heads.cells[1]);
+      box.numbers = arrayAt(arrays, named(box.name, "values")).values;
+      if (box.heads) [box.codes] = encode([{ array: arrayAt(arrays, box.heads.array) }], 8).codes;
     }
     [this.header, this.boxes, this.sizes, this.images] = [header, header.boxes, sizes, new Map()];
     this.colours = lookupTable(header.scale);
