@@ -214,7 +214,7 @@ TAKES = {
         *("A.pattern[i]", "A.z[i]", "A.z[i] @ A.w_o[i]", "A.out", "A.pattern[:, i]", "A.mask[:, i]"),
         *("encoder.embedding", "encoder.positional", "decoder.embedding", "decoder.positional"),
     },
-    "whole_model": {"box.values", "A.pattern"},
+    "whole_model": {"box.values", "A.pattern", "A.largest of blocks of pattern"},
     "chips": set(),
     "beam_tree": set(),
     "arithmetic": set(),
