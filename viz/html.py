@@ -111,6 +111,7 @@ def chips(
     hue: str,
     probabilities: Sequence[float] | None = None,
     chosen: int | None = None,
+    first: int = 0,
 ) -> str:
     """A box for each token: its label and its id in the vocabulary.
 
@@ -121,10 +122,11 @@ def chips(
         hue: colour of the boxes, "#rrggbb".
         probabilities: of each token, written below it; 0 to 1.
         chosen: position to emphasise; the boxes are then buttons, for the component `chips`.
+        first: position of the first box.
     """
     certainties = [""] * len(pieces) if probabilities is None else [f"{p:.1%}" for p in probabilities]
     boxes = []
-    for place, (label, token_id, certainty) in enumerate(zip(labels(pieces), ids, certainties, strict=True)):
+    for place, (label, token_id, certainty) in enumerate(zip(labels(pieces), ids, certainties, strict=True), first):
         below = f'<small aria-hidden="true">{token_id}</small>'
         below += f'<small class="certainty">{certainty}</small>' if certainty else ""
         boxes.append(_box(label, f"id {token_id} {certainty}", below, None if chosen is None else (place, chosen)))

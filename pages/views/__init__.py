@@ -8,7 +8,7 @@ pages/views/standalone.py as HTML and as JSON, for a notebook and for a page wit
 """
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -214,13 +214,13 @@ class View:
         """What it needs and there is not."""
         return missing_of(self.needs, run)
 
-    def offers(self, run: Run, chosen: Collection[Control] = ()) -> dict[str, Offer]:
+    def offers(self, run: Run, chosen: Mapping[Control, Any] = MappingProxyType({})) -> dict[str, Offer]:
         """What its controls offer at first, by name, but for those that are `chosen` already and those without any."""
         values: dict[str, Any] = {}
         offers: dict[str, Offer] = {}
         for name, control in self.controls.items():
             offer = control.offer(run, values)
-            values[name] = offer.start if offer else None
+            values[name] = chosen.get(control, offer.start if offer else None)
             if offer and control not in chosen:
                 offers[name] = offer
         return offers

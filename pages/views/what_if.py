@@ -48,7 +48,7 @@ from viz.forms import Canvas, Document, Line, Lines, Mark, Outcome, Scale, Table
 from viz.html import chips
 from viz.special.mistakes import mistake_maps
 from viz.special.translate import Alternatives, certainty_bars, rank_candidates
-from viz.special.what_if import ChangeMaps, HeadMaps, candidate_change_bars, log_probability_bars
+from viz.special.what_if import OWN, ChangeMaps, HeadMaps, candidate_change_bars, log_probability_bars
 from viz.theme import CHOSEN, DECODER, GUIDE, OKABE_ITO, VALUE, WEIGHTS
 from viz.tokens import decoder_rows, labels, numbered
 
@@ -56,6 +56,13 @@ CHANGED = another_run("The run with your changes", lambda run: [run])
 """the same tokens under the changes of the page's list"""
 CLICKS = {"head": "this head", "layer": "this layer", "kind": "every layer"}
 ACTS = choice("A click on a cell acts on", CLICKS, key="what_if_click")
+SHOWN = choice(
+    "The maps show",
+    lambda run, changed: (
+        {} if changed.trace is run.trace else {"most": "The head that changed most", OWN: "Your own head"}
+    ),
+    key="what_if_shown",
+)
 CELL = built("Cell", lambda _: [[]], key="what_if_cell", in_link=False)
 """the cell that was clicked last, which the list of changes takes up"""
 
@@ -87,16 +94,27 @@ def _changes_code(run: Run, changed: Run | None = None) -> Sequence[Callable]:
     return *map(type, changes or (MaskEdit(),)), applied, build_trace, log_probabilities, largest_changes
 
 
+def moved_most(run: Run, changed: Run) -> tuple[Place, float]:
+    """The head in which a weight changed most, by how much; the chosen head where none did."""
+    changes = run.compute(largest_changes, run.trace, changed.trace)
+    kind = max(changes, key=lambda name: np.nanmax(changes[name]))
+    most = float(np.nanmax(changes[kind]))
+    row, head = np.unravel_index(np.nanargmax(changes[kind]), changes[kind].shape)
+    return (Place(kind, run.trace.kind(kind).layers[row], int(head)) if most > 0 else run.place), most
+
+
 @view("Outcome", code=_changes_code, needs=(Need.LOGITS,))
-def outcome(run: Run, changed: Run = CHANGED, acts: str = ACTS) -> Result:
+def outcome(run: Run, changed: Run = CHANGED, shown: str | None = SHOWN, acts: str = ACTS) -> Result:
     """How probable the old text still is, what the changed model writes, and one head's weights before and after."""
+    most, by = moved_most(run, changed)
+    place = most if shown == "most" else run.place
     before, after, plain = run.trace, changed.trace, run.trace.interventions
     own = _free(run).decoded(*plain).trace
     new = _free(run).decoded(*after.interventions)
     unchanged = new.forced(*plain).trace.log_probability
-    old, now = run.attention, changed.attention
-    weights = old.pattern[run.head], now.pattern[run.head]
-    edited = edited_cells(_added(run, changed), run.place, acts)
+    old, now = (trace.attention(place.kind, place.layer) for trace in (before, after))
+    weights = old.pattern[place.head], now.pattern[place.head]
+    edited = edited_cells(_added(run, changed), place, acts)
     rows, keys = axes(old)
     scores = before.log_probability, after.log_probability
     return Result(
@@ -117,9 +135,10 @@ def outcome(run: Run, changed: Run = CHANGED, acts: str = ACTS) -> Result:
                 rows=rows,
                 keys=keys,
                 weights=weights,
-                masks=(old.mask[run.head], now.mask[run.head]),
+                masks=(old.mask[place.head], now.mask[place.head]),
                 edited=edited,
-                sets={"cell": CELL},
+                place=(place.kind, place.layer, place.head),
+                sets={"cell": CELL, "shown": SHOWN, **CLICKED_HEAD},
                 edition=str(len(edited)),
             ),
         },
@@ -130,6 +149,10 @@ def outcome(run: Run, changed: Run = CHANGED, acts: str = ACTS) -> Result:
             "tokens": len(before.next_ids),
             "same_text": new.trace.next_ids == own.next_ids,
             "unmoved": bool(_added(run, changed)) and np.array_equal(*weights),
+            "place": place.title,
+            "see": f"{place.kind}.{place.layer}.{place.head}",
+            "most": most.title if by > 0 else None,
+            "by": by,
         },
         {
             "new_text": np.array(new.trace.translation),
@@ -248,7 +271,7 @@ def forced(run: Run, prefix: str = PREFIX, position: int = AT) -> Result:
     written, kept = trace.target_probabilities, len(read_ids(prefix))
     parts = {"Forced": (slice(kept), VALUE), "Decoded": (slice(kept, None), DECODER)}
     boxes = [
-        chips(title, trace.next_tokens[part], trace.next_ids[part], hue, written[part])
+        chips(title, trace.next_tokens[part], trace.next_ids[part], hue, written[part], position, part.start or 0)
         for title, (part, hue) in parts.items()
         if trace.next_ids[part]
     ]
@@ -256,7 +279,7 @@ def forced(run: Run, prefix: str = PREFIX, position: int = AT) -> Result:
     return Result(
         {
             "result": Outcome("The translation", before.translation, trace.translation, scores),
-            "tokens": Canvas(Drawing("chips", {"html": "".join(boxes)}), saves=False),
+            "tokens": Canvas(Drawing("chips", {"html": "".join(boxes)}), {"pick": AT}, saves=False),
             "certainty": certainty_bars(trace.next_tokens, written, position, sets={"place": AT}),
             "alternatives": _alternatives(trace, prefix, position),
         },

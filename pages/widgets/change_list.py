@@ -1,4 +1,4 @@
-"""What if: the list of changes, kept in the session and in the link, with undo, beside what builds them."""
+"""What if: experiments, and the list of changes, kept in the session and in the link, with undo and what builds one."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,9 +23,11 @@ from pages.views import Control
 from pages.views.what_if import ACTS, CELL, CHANGED, CLICKS, edited_cells
 from pages.widgets.change_builder import build
 from pages.widgets.changes import (
+    CHANGES,
     KEPT,
     NOTES,
     PAST,
+    begin_with,
     current_changes,
     keep_on,
     list_version,
@@ -42,25 +44,25 @@ Address = dict[str, Any]
 """kind, layer and head of an intervention; None = all"""
 
 
-def edit_changes(run: Run) -> dict[Control, Run]:
-    """Draw what builds a change, the list of them, and experiments.
+def with_changes(run: Run) -> dict[Control, Run]:
+    """The run with the changes of the list; on a first visit that is one of the experiments.
 
-    Returns:
-        the run with the changes; if the model cannot run with them, the page says why and shows it without.
+    If the model cannot run with them, the page says why and shows it without.
     """
+    begin_with(tuple(experiments(run).values())[:1])
     _take_clicked_cell(run)
-    changes = current_changes(run.opened)
-    left, right = st.columns(2)
-    with left.container(border=True, height=400, key="what-if-builder"):
-        build(run, list_version())
-    with right.container(border=True, height=400, key="what-if-list"):
-        show_list(run, changes)
-    show_experiments(run)
     try:
-        return {CHANGED: run.forced(*run.trace.interventions, *changes)}
+        return {CHANGED: run.forced(*run.trace.interventions, *current_changes(run.opened))}
     except ValueError as error:
         st.text(f"The model cannot run with these changes: {error} Showing it without them.")
         return {CHANGED: run}
+
+
+def edit_changes(run: Run) -> dict[Control, Run]:
+    """Draw experiments, the list of changes, and what builds another one; it sets nothing else."""
+    show_experiments(run)
+    show_list(run, current_changes(run.opened))
+    return {}
 
 
 def _take_clicked_cell(run: Run) -> None:
@@ -98,81 +100,77 @@ def with_cell_toggled(
 
 
 def show_list(run: Run, changes: tuple[Intervention, ...]) -> None:
-    """Each change in words, with buttons that move it up or remove it; undo and reset.
+    """Each change in words, with buttons that move it up or remove it; beside them, a new one, undo and reset.
 
     Args:
         run: the run without the changes; its source names the tokens that a change hides.
         changes: the list.
     """
-    st.markdown("**Your changes**, in order")
     for note in st.session_state.pop(NOTES, []):
         st.text(f"Note: {note}")
-    if not changes:
-        st.caption(
-            f"None yet: this is the model {run.model_in_words}. Add a change, pick an experiment, or click on a cell "
-            "below."
-        )
-    for i, change in enumerate(changes):
-        row = st.container(horizontal=True, wrap=False, vertical_alignment="center")
-        row.container(width="stretch").text(
-            f"{i + 1}. {describe(change, run.opened.model)}{_details(change, run.trace.src_tokens)}"
-        )
-        moved = (*changes[: i - 1], change, changes[i - 1], *changes[i + 1 :]) if i else changes
-        _button(row, f"up_{i}", ":material/arrow_upward:", f"Move change {i + 1} up", moved, disabled=i == 0)
-        rest = (*changes[:i], *changes[i + 1 :])
-        _button(row, f"away_{i}", ":material/close:", f"Remove change {i + 1}", rest)
+    left, right = st.columns(2, vertical_alignment="center")
+    with left.container(key="what-if-list"):
+        if not changes:
+            st.caption(f"No changes: this is the model {run.model_in_words}. Pick one above, or build one.")
+        for i, change in enumerate(changes):
+            row = st.container(horizontal=True, wrap=False, vertical_alignment="center")
+            row.container(width="stretch").text(
+                f"{i + 1}. {describe(change, run.opened.model)}{_details(change, run.trace.src_tokens)}"
+            )
+            if i:
+                moved = (*changes[: i - 1], change, changes[i - 1], *changes[i + 1 :])
+                _button(row, f"up_{i}", ":material/arrow_upward:", f"Move change {i + 1} up", moved)
+            rest = (*changes[:i], *changes[i + 1 :])
+            _button(row, f"away_{i}", ":material/close:", f"Remove change {i + 1}", rest)
+    with right.container(horizontal=True, horizontal_alignment="right", key="what-if-acts"):
+        with st.popover("Build a change", icon=":material/add:", width="content"), st.container(key="what-if-builder"):
+            build(run, list_version())
+        _offer_acts(changes)
+
+
+def _offer_acts(changes: tuple[Intervention, ...]) -> None:
+    """What can be done with the list as a whole; what cannot act is not drawn."""
     kept = st.session_state[KEPT]
-    st.button(
-        "No longer on other pages" if kept else "Keep on, on every page",
-        icon=":material/push_pin:",
-        key="what_if_keep",
-        on_click=keep_on,
-        args=(not kept,),
-        disabled=not changes and not kept,
-        width="stretch",
-        help="All pages then show the model with these changes, and say so.",
-    )
-    back, reset = st.columns(2)
-    back.button(
-        "Undo",
-        icon=":material/undo:",
-        key="what_if_undo",
-        on_click=undo,
-        disabled=not st.session_state[PAST],
-        width="stretch",
-    )
-    reset.button(
-        "No changes",
-        icon=":material/delete_sweep:",
-        key="what_if_reset",
-        on_click=set_changes,
-        args=((),),
-        disabled=not changes,
-        width="stretch",
-    )
+    if st.session_state[PAST]:
+        st.button("Undo", icon=":material/undo:", key="what_if_undo", on_click=undo)
+    if changes:
+        st.button("No changes", icon=":material/delete_sweep:", key="what_if_reset", on_click=set_changes, args=((),))
+    if changes or kept:
+        st.button(
+            "No longer on other pages" if kept else "On every page",
+            icon=":material/push_pin:",
+            key="what_if_keep",
+            on_click=keep_on,
+            args=(not kept,),
+            help="All pages then show the model with these changes, and say so.",
+        )
 
 
-def show_experiments(run: Run) -> None:
-    """One-click experiments; each replaces the list."""
+def experiments(run: Run) -> dict[str, Intervention]:
+    """Changes that need one click, by their names: those that this model can make."""
     here = {"kind": run.kind, "layer": run.layer, "head": run.head}
-    experiments = {
-        "Switch off this head": HeadGate(0.0, **here),
+    made: dict[str, Intervention] = {
         "Uniform cross-attention": UniformAttention("cross"),
         "No positions": PositionsOff(),
         "Lift the causal mask": LiftCausalMask(),
+        "Switch off this head": HeadGate(0.0, **here),
     }
     if Need.CROSS_ATTENTION in run.opened.features:
-        experiments["Hide the longest source word"] = ForbidSource(_longest_word(run.trace.src_tokens))
-    experiments = {name: made for name, made in experiments.items() if not why_unsupported(run.opened, made)}
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption("Or pick an experiment, which replaces your list:", width="content")
-        for name, change in experiments.items():
+        made["Hide the longest word"] = ForbidSource(_longest_word(run.trace.src_tokens))
+    return {name: change for name, change in made.items() if not why_unsupported(run.opened, change)}
+
+
+def show_experiments(run: Run) -> None:
+    """A button for each experiment, which replaces the list."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="what-if-experiments"):
+        for name, change in experiments(run).items():
             st.button(
                 name,
                 key=f"what_if_take_{name}",
                 on_click=set_changes,
                 args=((change,),),
-                help=describe(change, run.opened.model),
+                type="primary" if st.session_state[CHANGES] == (change,) else "secondary",
+                help=f"{describe(change, run.opened.model)} It replaces the list.",
             )
 
 

@@ -14,6 +14,8 @@ from pages.widgets.controls import follow_click
 
 CHANGES, PAST, NOTES, EDITION = "what_if_changes", "what_if_past", "what_if_notes", "what_if_edition"
 IN_LINK, ADDED = "changes", "add"
+NONE = "[]"
+"""in the URL: no changes, as the page What if begins with one"""
 KEPT = "kept"
 """in the session whether the changes are kept on; in the URL 1 if they are"""
 MOST_UNDONE = 50
@@ -161,6 +163,13 @@ def keep_on(kept: bool, elsewhere: bool = False) -> None:
         st.query_params.pop(IN_LINK, "")
 
 
+def begin_with(changes: tuple[Intervention, ...]) -> None:
+    """On a first visit by no link that says which: the changes to begin with."""
+    state = st.session_state
+    if CHANGES not in state and not {IN_LINK, ADDED} & {*st.query_params}:
+        state[CHANGES], state[PAST] = changes, []
+
+
 def current_changes(opened: Checkpoint) -> tuple[Intervention, ...]:
     """The changes, from the session or, on a first visit, the link; those that do not fit the model are dropped."""
     state = st.session_state
@@ -238,8 +247,5 @@ def _note(sentence: str) -> None:
 
 
 def _to_link() -> None:
-    """Write the changes to the URL; callbacks do too, so that the sidebar's link is up to date."""
-    if text := encode(st.session_state[CHANGES]):
-        st.query_params[IN_LINK] = text
-    elif IN_LINK in st.query_params:
-        del st.query_params[IN_LINK]
+    """Write the changes to the URL; callbacks do too, so that the link to the page is up to date."""
+    st.query_params[IN_LINK] = encode(st.session_state[CHANGES]) or NONE

@@ -125,6 +125,8 @@ def open_app(request: pytest.FixtureRequest, cached_folder: list[str | None]) ->
             st.cache_resource.clear()
             cached_folder[:] = [folder]
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        if page.endswith("what_if.py") and not query.pop("first", ""):
+            query.setdefault("changes", "[]")  # not with the change that a first visit begins with
         for key, value in query.items():
             app.query_params[key] = value
         return (app if page == "pages/translate.py" else app.switch_page(page)).run()

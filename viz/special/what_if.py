@@ -102,6 +102,10 @@ def candidate_change_bars(tokens: Sequence[str], before: Array, after: Array, wr
     )
 
 
+OWN = "own"
+"""the choice of showing the head that was chosen, whatever changed most"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ChangeMaps(Form):
     """A head's attention weights before and after, in one range from 0 to 1, and their difference, centred on 0.
@@ -119,16 +123,20 @@ class ChangeMaps(Form):
     """bool (query, key) before and after, True = visible"""
     edited: Sequence[tuple[int, int]] = ()
     """(query, key) of the mask cells that were changed already, crossed in the first map"""
+    place: tuple[str, int, int] = ("", 0, 0)
+    """kind, layer and head whose weights these are"""
 
     @property
     def roomy(self) -> bool:
         """Three maps need the width."""
         return True
 
-    def clicked(self, point: Mapping[str, Any]) -> dict[str, list[int]]:
-        """The query and the key of a cell, and how many cells were changed before."""
+    def clicked(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """The query and the key of a cell, and how many cells were changed before; and the head, which stays."""
         query, key, *_ = point["customdata"]
-        return {"cell": [int(query), int(key), len(self.edited)]}
+        kind, layer, head = self.place
+        cell = [int(query), int(key), len(self.edited)]
+        return {"cell": cell, "kind": kind, "layer": layer, "head": head, "shown": OWN}
 
     @property
     def difference(self) -> Array:

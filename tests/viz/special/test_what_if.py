@@ -32,6 +32,7 @@ def drawn(before: Trace, after: Trace, kind: str, edited: tuple = ()) -> tuple:
         weights=(one.pattern[1], other.pattern[1]),
         masks=(one.mask[1], other.mask[1]),
         edited=edited,
+        place=(kind, 1, 1),
     )
     figure = form.draw()
     maps = [heat for heat in figure.data if heat.type == "heatmap" and "masked" not in heat.hovertemplate]
@@ -59,7 +60,8 @@ def test_each_cell_of_the_first_map_can_be_hit_and_says_what_a_click_does(trace:
     assert len(crosses.x) == 2, "a cell that the sentence lacks is not drawn"
     # On a cell, and on the cross above it, a click chooses the same.
     for data in (points.customdata[2 * columns], crosses.customdata[1]):
-        assert form.clicked({"customdata": data, "point_index": 0}) == {"cell": [2, 0, 3]}
+        chosen = form.clicked({"customdata": data, "point_index": 0})
+        assert (chosen["cell"], chosen["kind"], chosen["layer"], chosen["head"]) == ([2, 0, 3], "decoder_self", 1, 1)
 
 
 @pytest.mark.parametrize("side", [1, 2, 100])
