@@ -52,6 +52,22 @@ def _tokens(run: Run, stream: Stream) -> tuple[list[str], list[float | None]]:
     return labels((*tokens[:1], *stream.predicts.labels)), [None, *given]
 
 
+def stacks_of(run: Run) -> list[dict[str, Any]]:
+    """Figure 1 of the paper in short: each stack with its kinds of attention and their layers."""
+    kinds = run.trace.kinds
+    return [
+        {
+            "name": name,
+            "kinds": [
+                {"name": kind.name, "title": kind.title, "layers": list(kind.layers)}
+                for kind in kinds
+                if kind.queries == name
+            ],
+        }
+        for name in dict.fromkeys(kind.queries for kind in kinds)
+    ]
+
+
 def rows_of_all_heads(run: Run, query: int) -> tuple[list[tuple[int, int]], Array, Array]:
     """(layer, head) of every head of the chosen kind, the weights of the row `query` in each, and its mask.
 

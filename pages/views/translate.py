@@ -13,7 +13,7 @@ from pages.views import Result, view
 from pages.views.chosen_token import KEY_TOKEN, QUERY
 from pages.views.controls import HEAD, KIND, LAYER, TAU
 from pages.views.examples import examples_of, largest_weight
-from pages.views.explore import Word, boxes_of, rows_of_all_heads, sides_of
+from pages.views.explore import Word, boxes_of, rows_of_all_heads, sides_of, stacks_of
 from pages.views.names import ALIGNMENT, POSITION, align, written_tokens
 from viz.canvas.explore import Part
 from viz.canvas.explore import explore as explore_canvas
@@ -45,6 +45,7 @@ def explore(run: Run, query: int = QUERY, key: int = KEY_TOKEN) -> Result:
         heads,
         run.trace.kind(run.kind).path,
         (word.queries, word.notes, word.keys),
+        stacks=stacks_of(run),
         kind=run.kind,
         place=[run.layer, run.head],
         query=query,
@@ -57,6 +58,7 @@ def explore(run: Run, query: int = QUERY, key: int = KEY_TOKEN) -> Result:
     )
     head = {"layer": LAYER, "head": HEAD}
     sets = {"token": {"kind": KIND, "query": QUERY}, "key": KEY_TOKEN, "head": head, "tau": TAU}
+    sets["place"] = {"kind": KIND, "layer": LAYER}
     drawn = [part for box in boxes for part in box.equation if isinstance(part, Part) and part.note]
     return Result(
         {"explore": Canvas(drawing, sets)},

@@ -1,5 +1,6 @@
 """The first screen of the home page in Chromium: a word, its way through one head, and the same word in all heads."""
 
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import numpy as np
@@ -12,6 +13,9 @@ from model.run import Run
 from model.trace import Trace
 from pages.views.chosen_token import first_query
 from tests.browser.conftest import Visitor, query
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator
 
 SOURCE = "a dog and a cat"
 
@@ -77,6 +81,26 @@ def test_a_word_is_followed_by_clicks_into_its_head_and_its_matrices(
     chip(visitor, "Tokens of the target", step + 1).click()
     until(visitor, kind="Cross", query=str(step))
     assert weights(visitor) == pytest.approx(trace.attention("cross", layer).pattern[head, step], abs=1e-6)
+
+
+def test_the_small_figure_chooses_kind_and_layer_and_follows_the_sidebar(
+    server: str, visitor: Visitor, translator: Translator
+) -> None:
+    visitor.visit(page(server))
+    figure = visitor.page.locator("div.explore").get_by_role("group", name="Where in the model")
+    kinds = translator.kinds
+    assert figure.get_by_role("button").count() == sum(len(kind.layers) for kind in kinds)
+    figure.get_by_role("button", name="Cross-attention, layer 1").click()
+    until(visitor, kind="Cross", layer="1")
+    assert lit(figure) == ["Cross-attention, layer 1"]
+    visitor.page.get_by_test_id("stSidebar").get_by_role("radio", name="Decoder self").click()
+    until(visitor, kind="Decoder self", layer="1")
+    assert lit(figure) == ["Decoder self-attention, layer 1"]
+
+
+def lit(figure: "Locator") -> list[str]:
+    """Names of the boxes that the figure marks as chosen."""
+    return [box.get_attribute("aria-label") for box in figure.locator("[aria-pressed=true]").all()]
 
 
 def test_keys_choose_the_word_its_head_and_its_key(server: str, visitor: Visitor, translator: Translator) -> None:

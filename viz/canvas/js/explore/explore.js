@@ -1,4 +1,4 @@
-// needs: shared/picture.js shared/tau_slider.js matrices/matrices.css matrices/matrices_draw.js explore/explore_chips.js explore/explore_steps.js explore/explore_heads.js explore/explore_detail.js
+// needs: shared/picture.js shared/tau_slider.js matrices/matrices.css matrices/matrices_draw.js explore/explore_chips.js explore/explore_steps.js explore/explore_heads.js explore/explore_detail.js explore/explore_picker.js
 // The explore component: tokens to choose from, one word on its way through one head, and the same word in all heads.
 
 const NARROW = 700; // pixels: below this everything is in one column
@@ -12,6 +12,7 @@ class View extends Picture {
     this.steps = new Steps(this);
     this.detail = new Detail(this);
     this.heads = new HeadRows(this);
+    this.picker = new Picker(this);
     this.chain = element("div", "chain");
     this.chain.append(this.steps.node, this.detail.node);
     const panel = element("div", "panel");
@@ -68,6 +69,7 @@ class View extends Picture {
     // On a dark page the middle of signed numbers is dark, too.
     if (inkOn(rgbOf(this.theme.background)) === "#ffffff") this.tables.RdBu_r = lookupTable(SIGNED_ON_DARK);
     this.chips.draw();
+    this.picker.draw();
     this.steps.draw();
     this.heads.draw();
     this.detail.draw();

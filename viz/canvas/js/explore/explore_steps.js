@@ -70,7 +70,10 @@ class Steps {
       else nodes.push(node);
       if (wide && keyed.children.length === 2) nodes.push(this.scroller(keyed));
     });
-    this.node.replaceChildren(...nodes);
+    const first = element("div", "first");
+    const end = nodes.findIndex((node) => node.classList.contains("scroller"));
+    first.append(view.picker.node, ...nodes.splice(0, end));
+    this.node.replaceChildren(first, ...nodes);
     const { keys } = view;
     this.node.style.setProperty("--keys", this.shown.length);
     const fewer = this.shown.length < keys.size;
