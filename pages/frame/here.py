@@ -1,19 +1,26 @@
-"""The keys that choose layer and head on every page."""
+"""What the browser does around every page: keys for layer and head, grey pages in the menu, text that was not run."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import streamlit as st
 
+from model.needs import Need
 from model.run import Place
 from model.trace import Kind
+from pages import PAGES
+from pages.frame.menu import HOME
 from pages.widgets.canvas import component
 from pages.widgets.controls import set_controls
 
 KEY = "here"
+TEXTS = "source", "typed", "turns"
+"""keys of the fields of text"""
 
 
-def show_here(kinds: Sequence[Kind], place: Place, page: tuple[str, str], off: bool) -> None:
-    """Let Shift with an arrow key choose another layer or head.
+def show_here(
+    kinds: Sequence[Kind], place: Place, page: tuple[str, str], off: bool, features: Collection[Need] | None = None
+) -> None:
+    """Let Shift with an arrow key choose another layer or head; mark pages of the menu, and texts that were not run.
 
     Args:
         kinds: of the model; none if it could not be opened.
@@ -21,12 +28,27 @@ def show_here(kinds: Sequence[Kind], place: Place, page: tuple[str, str], off: b
         page: its section in the menu, which is marked there, and the last part of its address, by which the browser's
             history knows whose run this is.
         off: whether the page does not depend on it.
+        features: of the model; pages that need others are grey in the menu.
     """
     columns = [{"name": kind.name, "layers": kind.layers, "heads": kind.heads} for kind in kinds]
     data = {"kinds": columns, "place": vars(place), "section": page[0], "page": page[1], "off": off or not kinds}
+    data["lacks"] = {} if features is None else lacking(features)
+    data["texts"] = {key: st.session_state[key] or "" for key in TEXTS if key in st.session_state}
     # A run that changes nothing else reaches the component, too.
     data["run"] = st.session_state["run"] = st.session_state.get("run", 0) + 1
     component("here")(key=KEY, data=data, height=1, on_move_change=_move)
+
+
+def lacking(features: Collection[Need]) -> dict[str, str]:
+    """The last part of a page's address -> what it needs and a model with these features does not have."""
+    missing = {
+        page: [need for need in page.needs if need not in features] for pages in PAGES.values() for page in pages
+    }
+    return {
+        "" if page == HOME else page.name: f"Needs {' and '.join(needs)}, which this model does not have"
+        for page, needs in missing.items()
+        if needs
+    }
 
 
 def _move() -> None:

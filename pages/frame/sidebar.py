@@ -411,7 +411,8 @@ def _place(
     head = control(steps, "Head", {i: str(i) for i in range(heads)}, "head", explained, place=right)
     place = Place(name, layer, head)
     section = next(section for section, pages in PAGES.items() if page in pages)
-    show_here(tuple(kinds.values()), place, (section, address), off="layer" in ignored)
+    features = translator.features if translator else None
+    show_here(tuple(kinds.values()), place, (section, address), "layer" in ignored, features)
     return place
 
 

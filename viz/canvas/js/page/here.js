@@ -1,4 +1,4 @@
-// needs: shared/mount.js page/enter.js page/history.js page/links.js
+// needs: shared/mount.js page/enter.js page/history.js page/links.js page/menu.js page/typed.js
 // The here component: Shift with an arrow key chooses layer or head, wherever the focus is. It draws nothing.
 
 const MOVES = {
@@ -14,17 +14,23 @@ class View {
     makeLinksWaitForText();
     submitTextOnEnter();
     this.pending = new Pending();
+    this.menu = new Menu();
+    this.typed = new Typed();
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey);
   }
 
   close() {
+    this.menu.close();
+    this.typed.close();
     document.removeEventListener("keydown", this.onKey);
   }
 
   update({ data, setTriggerValue }) {
     history.arriveAt(data.page);
     this.send = setTriggerValue;
+    this.menu.update(data.lacks);
+    this.typed.ran(data.texts);
     [this.kinds, this.off] = [data.kinds, data.off];
     this.place = this.pending.afterAnswer(data.place);
     // Streamlit's menu names the sections only, and marks none.

@@ -1,0 +1,69 @@
+"""Around every page, in Chromium: pages that the model lacks, text that was not run, links to tabs."""
+
+from urllib.parse import quote
+
+import pytest
+
+from model.checkpoints.translator import Translator
+from pages import PAGES, Page
+from pages.frame.here import lacking
+from tests.browser.conftest import Visitor
+from tests.pages.widgets.test_export import TABS
+
+ALL = [page for pages in PAGES.values() for page in pages]
+FIRST = """() => {
+    const shown = "canvas, .js-plotly-plot, table, [data-testid=stDataFrame], [data-testid=stMetric], " +
+        ".katex-display, [data-testid=stMarkdownContainer] p";
+    const bar = document.querySelector("[data-testid=stTabs] [role=tablist]").getBoundingClientRect();
+    const tops = [...document.querySelectorAll(`[data-testid=stMain] :is(${shown})`)]
+        .map((node) => node.getBoundingClientRect()).filter((box) => box.height && box.top >= bar.bottom);
+    return [bar.top, Math.min(...tops.map((box) => box.top))];
+}"""
+"""where the bar of tabs begins, and what stands first below it"""
+
+
+def test_the_menu_greys_the_pages_that_the_model_lacks_with_the_reason_and_they_still_open(
+    server: str, visitor: Visitor, translator: Translator
+) -> None:
+    visitor.visit(f"{server}/masks")
+    lacks = lacking(translator.features)
+    assert lacks
+    visitor.page.get_by_test_id("stTopNavSection").filter(has_text="Explore").click()
+    entry = visitor.page.get_by_test_id("stTopNavDropdownLink").filter(has_text="Fill in")
+    visitor.page.locator("a[data-lacks]").first.wait_for()
+    assert entry.get_attribute("title") == lacks["fill_in"]
+    whole = visitor.page.get_by_test_id("stTopNavDropdownLink").filter(has_text="Translate")
+    assert whole.get_attribute("data-lacks") is None
+    entry.click()
+    visitor.page.get_by_text("This page needs").wait_for()
+
+
+def test_a_text_that_was_typed_says_that_it_was_not_run_until_it_is(server: str, visitor: Visitor) -> None:
+    visitor.visit(f"{server}/masks")
+    field, note = visitor.page.get_by_role("textbox", name="Source sentence"), "[class*=st-key-source][data-changed]"
+    assert not visitor.page.locator(note).count()
+    before = field.input_value()
+    field.fill("a dog")
+    visitor.page.locator(note).first.wait_for()
+    field.fill(before)
+    assert not visitor.page.locator(note).count()
+    field.fill("a cat")
+    with visitor.rerun():
+        field.press("Enter")
+    visitor.page.wait_for_function("note => !document.querySelector(note)", arg=note)
+
+
+@pytest.mark.parametrize("page", [page for page in ALL if len(TABS.get(page.name, ())) > 2], ids=lambda page: page.name)
+def test_a_link_to_a_tab_lands_there_with_its_beginning_inside_the_screen(
+    page: Page, server: str, visitor: Visitor, translator: Translator
+) -> None:
+    """The last tab of each page; the bar of tabs and what stands first below it are on a screen of 1280 x 720."""
+    if not set(page.needs) <= set(translator.features):
+        return
+    key, *titles = TABS[page.name]
+    visitor.page.set_viewport_size({"width": 1280, "height": 720})
+    visitor.visit(f"{server}/{page.name}?{key}={quote(titles[-1])}")
+    assert visitor.page.locator("[role=tab][aria-selected=true]").first.inner_text() == titles[-1]
+    bar, first = visitor.page.evaluate(FIRST)
+    assert bar < 300
+    assert first < 720

@@ -1,0 +1,31 @@
+// A text that was typed and not run yet says so, with a frame and with the button that runs it, until a run has read it.
+
+const TYPED = "[data-testid=stSidebar] textarea";
+
+class Typed {
+  constructor() {
+    this.texts = {};
+    this.onInput = ({ target }) => target.matches?.(TYPED) && this.mark(target);
+    document.addEventListener("input", this.onInput);
+  }
+
+  close() {
+    document.removeEventListener("input", this.onInput);
+  }
+
+  // The texts of a run, by the key of their field.
+  ran(texts) {
+    this.texts = texts;
+    document.querySelectorAll(TYPED).forEach((field) => this.mark(field));
+  }
+
+  mark(field) {
+    const key = Object.keys(this.texts).find((name) => field.closest(`.st-key-${name}`));
+    if (!key) return;
+    const changed = field.value.trim() !== this.texts[key].trim();
+    field.closest(`.st-key-${key}`).toggleAttribute("data-changed", changed);
+    const button = document.querySelector(`.st-key-${key}-send`);
+    button?.toggleAttribute("data-changed", changed);
+    field.setAttribute("aria-description", changed ? "Changed text, not yet run" : "");
+  }
+}
