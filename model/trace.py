@@ -4,12 +4,16 @@ Positions, layers and heads count from 0, as in the code. Tokens are pieces of t
 start of a piece marks the start of a word.
 """
 
+import base64
 import json
 import math
+import struct
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
+from html import escape
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
@@ -25,6 +29,8 @@ from model.on_demand import MappingOnDemand, SequenceOnDemand, joined
 Array = np.ndarray
 MOST_BYTES = 8 * 2**30
 """of all arrays in a file that is loaded: a forged one can be a thousand times larger than it looks"""
+MOST_DRAWN, FRAME = 256, 200
+"""tokens of a text whose picture a notebook shows; grey of the lines between its heads"""
 CHAIN_TOLERANCE = 5e-5
 """largest relative error of a step in single precision"""
 _DAMAGE = (
@@ -575,6 +581,24 @@ class Trace:
         changes = f"; changed: {len(self.interventions)}" if self.interventions else ""
         return f"<Trace of {self.checkpoint}: {texts}; {kinds}{changes}>"
 
+    def _repr_html_(self) -> str:
+        """In a notebook: the weights of every head, dark = 1, below the same line.
+
+        Of a long text, whose pictures would be large and whose layers may not be computed yet, the line alone.
+        """
+        line = f"<code>{escape(repr(self))}</code>"
+        if max(len(stream.tokens) for stream in self.streams.values()) > MOST_DRAWN:
+            return line
+        figures = [line]
+        for kind in self.kinds:
+            layers = [self.weights_and_mask(kind.name, layer)[0] for layer in kind.layers]
+            image = _png(np.concatenate([_beside(weights) for weights in layers]))
+            caption = f"{escape(kind.title)}: layers from top to bottom, heads from left to right"
+            style = "width: 100%; max-width: 960px; image-rendering: pixelated"
+            picture = f'<img alt="{caption}" style="{style}" src="data:image/png;base64,{image}">'
+            figures.append(f'<figure style="margin: 8px 0">{picture}<figcaption>{caption}</figcaption></figure>')
+        return "".join(figures)
+
     def save(self, path: str | Path) -> None:
         """Write everything to one .npz file, which `load` reads.
 
@@ -841,3 +865,21 @@ def _type_named(name: str) -> type:
     if not (isinstance(found, type) and is_dataclass(found)):
         raise ValueError(f"unknown type {name!r}")
     return found
+
+
+def _beside(weights: Array) -> Array:
+    """(row, column) in uint8: the weights of a layer's heads (head, query, key) beside each other, 255 = 0."""
+    grey = 255 - np.rint(255 * np.clip(np.nan_to_num(weights), 0, 1)).astype(np.uint8)
+    return np.concatenate([np.pad(head, ((0, 1), (0, 1)), constant_values=FRAME) for head in grey], axis=1)
+
+
+def _png(grey: Array) -> str:
+    """A picture as PNG in base64; `grey` is (row, column) in uint8."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    head = struct.pack(">IIBBBBB", grey.shape[1], grey.shape[0], 8, 0, 0, 0, 0)
+    rows = zlib.compress(b"".join(b"\0" + row.tobytes() for row in grey))
+    file = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    return base64.b64encode(file).decode()

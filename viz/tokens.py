@@ -121,17 +121,12 @@ def _ems(letter: str) -> float:
 
 
 def decoder_rows(tgt_tokens: Sequence[str], next_tokens: Sequence[str]) -> list[str]:
-    """What each decoder row reads and predicts: "reads Zwei, predicts Männer"."""
-    return [row_in_words(r, p) for r, p in zip(labels(tgt_tokens), labels(next_tokens), strict=True)]
-
-
-def row_in_words(read: str, predicted: str) -> str:
-    """ "reads Zwei, predicts Männer", for sentences."""
-    return f"reads {_quoted(read)}, predicts {_quoted(predicted)}"
+    """What each decoder row reads and predicts: "Zwei → Männer"."""
+    return decoder_names(labels(tgt_tokens), labels(next_tokens))
 
 
 def decoder_names(reads: Sequence[str], predicts: Sequence[str]) -> list[str]:
-    """Names of decoder rows in pictures: "Zwei → Männer".
+    """Names of decoder rows, the one notation of the app: "Zwei → Männer".
 
     Args:
         reads: plain-text label of the token that each row reads.

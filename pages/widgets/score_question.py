@@ -1,5 +1,6 @@
 """What if, tab "Which heads matter": what is scored, a text or one token of it, and in which sentences."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
@@ -13,6 +14,8 @@ from pages.views.what_if import NONE_YET, QUESTION, TEXTS
 from pages.widgets.controls import choice, select, text_area
 from viz.tokens import decoder_rows, labels
 
+AGAINST, LONGEST_WORD = "which_against", 100
+"""URL parameter of the other word, and its longest text"""
 SCORED = {"all": "all tokens", "token": "one token"}
 SENTENCES, MOST_SENTENCES, LONGEST_TEXT = 10, 50, 20_000
 """example sentences; a person's own at most: how many, and of how many characters"""
@@ -34,21 +37,34 @@ def _choose_question(run: Run) -> ScoredText:
     position = min(select("The row that", rows, "which_at", default=trace.first_written, place=middle), len(rows) - 1)
     others = [candidate for candidate in trace.candidates[position] if candidate.id != trace.next_ids[position]]
     names = dict(zip((c.id for c in others), labels([c.token for c in others]), strict=True))
-    word = right.selectbox(
+    word = _choose_other(position, names, right)
+    if word is None or isinstance(word, int):
+        return ScoredText(position, word)
+    ids = run.opened.tokenizer.encode_next(run.opened.prepare(word).strip())
+    return ScoredText(position, ids[0] if ids else None)
+
+
+def _choose_other(position: int, names: Mapping[int, str], place: Any) -> int | str | None:
+    """The other word, a token's id or as it was typed; the link has it with its position, such as "4.Rüssel"."""
+    key, (linked, _, asked) = f"which-against-{position}", st.query_params.get(AGAINST, "").partition(".")
+    if key not in st.session_state and linked == str(position) and asked:
+        st.session_state[key] = next((token for token, name in names.items() if name == asked), asked[:LONGEST_WORD])
+    word = place.selectbox(
         "Against",
         list(names),
         index=None,
         format_func=lambda i: names.get(i, str(i)),
-        key=f"which-against-{position}",
+        key=key,
         accept_new_options=True,
         placeholder="nothing, or another word there",
         help="One of the most probable tokens, or any word that you type: the score is then log p of the token minus "
         "log p of this one. Heads whose removal lowers it prefer the token to the other word.",
     )
-    if word is None or isinstance(word, int):
-        return ScoredText(position, word)
-    ids = run.opened.tokenizer.encode_next(run.opened.prepare(word).strip())
-    return ScoredText(position, ids[0] if ids else None)
+    if word is None:
+        st.query_params.pop(AGAINST, "")
+    else:
+        st.query_params[AGAINST] = f"{position}.{names.get(word, word)}"
+    return word
 
 
 def _choose_sentences(run: Run) -> tuple[str, ...]:

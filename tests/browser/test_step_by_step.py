@@ -187,8 +187,7 @@ def check_pointer_and_temperature(visitor: Visitor, attention: Attention) -> Non
     """Hovering says the exact number and what the row reads; another temperature is drawn again and says so."""
     value, said = point_at_weight(visitor, attention, 2, 1)
     assert value == pytest.approx(attention.pattern[1, 2, 1], rel=1e-5)
-    assert "reads " in said
-    assert ", predicts " in said
+    assert " → " in said
     visitor.page.get_by_label("Temperature redrawn in the browser").fill("0.3")
     visitor.page.get_by_text("redrawn from this head's scores").wait_for()
     value, _ = point_at_weight(visitor, attention, 0, 0)

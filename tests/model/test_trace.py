@@ -1,7 +1,11 @@
 """The Trace: frozen arrays with their tokens, and sentences where they do not fit."""
 
 import ast
+import base64
 import dataclasses
+import html
+import io
+import re
 import sys
 from pathlib import Path
 
@@ -177,3 +181,20 @@ def test_what_a_notebook_prints_of_a_run_is_one_line(translator) -> None:
         assert len(repr(value)) < 300
         assert repr(value).isprintable()
     assert translator.hash[:8] in repr(translator)
+
+
+def test_what_a_notebook_shows_of_a_run_is_a_picture_of_every_head(translator) -> None:
+    """Decoded again, its pixels are the weights, to the 255 steps of grey; a long text is a line alone."""
+    image = pytest.importorskip("PIL.Image")
+    trace = translator.trace("a dog <b>")
+    shown = trace._repr_html_()
+    assert html.escape(repr(trace)) in shown
+    pictures = re.findall(r"base64,([^\"]+)", shown)
+    assert len(pictures) == len(trace.kinds)
+    for kind, picture in zip(trace.kinds, pictures, strict=True):
+        pixels = np.asarray(image.open(io.BytesIO(base64.b64decode(picture))))
+        weights = trace.attention(kind.name, kind.layers[-1]).pattern[-1]
+        rows, columns = weights.shape
+        last = pixels[-rows - 1 : -1, -columns - 1 : -1]
+        np.testing.assert_allclose(1 - last / 255, weights, atol=0.5 / 255 + 1e-6)
+        assert pixels.shape == ((rows + 1) * len(kind.layers), (columns + 1) * kind.heads)

@@ -199,3 +199,21 @@ def test_texts_that_the_model_cannot_read_are_left_out(texts: tuple[str, ...], r
         scores = result.numbers["changes_decoder_self"]
         assert scores.shape[0] == read
         assert texts or scores[0, 0, 1] == pytest.approx(off - run.trace.log_probability, abs=1e-4)
+
+
+@pytest.mark.parametrize("word", ["Rüssel", "a candidate"])
+def test_the_other_word_is_in_the_address_with_its_position(open_app: Callable, word: str) -> None:
+    """Opened again, the address has the same word: one of the most probable tokens, or one that was typed."""
+    query = {"part": "Which heads matter", "which_score": "one token", "source": "a dog", "target": "Greedy"}
+    app = open_app("pages/what_if.py", **query)
+    (box,) = (box for box in app.selectbox if box.label == "Against")
+    if word == "a candidate":
+        word = box.options[0]
+    linked = open_app("pages/what_if.py", **query, which_against=f"{box.key.rpartition('-')[2]}.{word}")
+    (again,) = (box for box in linked.selectbox if box.label == "Against")
+    assert not linked.exception
+    assert again.value is not None
+    kept = linked.query_params["which_against"]
+    assert (kept if isinstance(kept, str) else kept[-1]).endswith(f".{word}")
+    other = open_app("pages/what_if.py", **query, which_against=f"99.{word}")
+    assert next(box for box in other.selectbox if box.label == "Against").value is None

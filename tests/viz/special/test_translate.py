@@ -67,8 +67,9 @@ def test_every_token_has_one_notation() -> None:
     shown = chips("Tokens", pieces, range(6), "#123456")
     assert re.findall("<bdi>(.*?)</bdi>", shown) == [html.escape(label) for label in labels(pieces)]
     (row,) = decoder_rows(pieces[:1], pieces[1:2])
-    assert row == "reads Ein, predicts -t"
-    assert decoder_names(labels(pieces[:1]), labels(pieces[1:2])) == ["Ein → -t"]
+    assert row == "Ein → -t"
+    assert decoder_names(labels(pieces[:1]), labels(pieces[1:2])) == [row]
+    assert decoder_rows(["▁Tier"], ["."]) == ["Tier → “.”"], "punctuation is not read as that of the name"
 
 
 def test_chips_are_never_live_markup() -> None:

@@ -108,7 +108,7 @@ def test_a_decoder_row_says_what_it_reads_and_predicts(trace: "Trace") -> None:
     head = head_of(trace.attention("cross", 0), 0, tuple(rows))
     _, found = decode(picture(1, head, Choice(), "title"))
     assert found["scores"]["rows"]["notes"] == rows
-    assert rows[0].startswith("reads <s>, predicts ")
+    assert rows[0].startswith("<s> → ")
     assert found["scores"]["columns"]["notes"] == []
 
 
