@@ -5,6 +5,7 @@ waits. They do so here only where somebody reads a figure in Python; the tests l
 """
 
 import io
+import math
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -26,6 +27,10 @@ GROUPED_BARS = {"barmode": "group", "legend": LEGEND_ABOVE}
 NO_GRID = {"showgrid": False, "zeroline": False}
 TITLE_LEFT = {"x": 0, "xanchor": "left", "font": {"size": 14}}
 """Style of panel titles that start at the figure's left edge."""
+SCREEN = {"x": 1000, "y": 520}
+"""pixels of a figure that fills a screen"""
+LABEL_ROOM = 22
+"""pixels of a label on it, across the line of text"""
 INVISIBLE = {"mode": "text", "marker": {"maxdisplayed": 1}, "showlegend": False}
 """Properties of points laid over the cells of a heat map: Plotly reports clicks on points only. `maxdisplayed` keeps
 it from adding an SVG element for each of them."""
@@ -65,6 +70,36 @@ class StableFigure(go.Figure):
         content = super().to_dict()
         content["layout"].pop("template", None)
         return content
+
+
+def enlarge(figure: StableFigure, least: int = 16) -> StableFigure:
+    """The figure for a screen that is seen from afar: it fills its place, with no text smaller than `least` pixels."""
+    content = _with_larger_text(figure.to_dict(), least)
+    layout = {name: part for name, part in content["layout"].items() if name not in ("height", "width")}
+    margin = layout.get("margin", {})
+    font = layout.get("font", {})
+    axes = {name: _with_fewer_ticks(name, part) for name, part in layout.items() if name[1:5] == "axis"}
+    return StableFigure(
+        content
+        | {"layout": layout | axes | {"font": font | {"size": max(font.get("size", least), least)}, "margin": margin}}
+    )
+
+
+def _with_fewer_ticks(name: str, axis: Mapping[str, Any]) -> dict[str, Any]:
+    """An axis whose labels have room beside each other on a screen of 1280 x 720 pixels."""
+    low, high = axis.get("domain", (0, 1))
+    step = 1
+    if isinstance(axis.get("tickvals"), list):
+        step = max(math.ceil(len(axis["tickvals"]) * LABEL_ROOM / ((high - low) * SCREEN[name[0]])), 1)
+    thinned = {part: axis[part][::step] for part in ("tickvals", "ticktext") if isinstance(axis.get(part), list)}
+    return {**axis, **thinned, "automargin": True}
+
+
+def _with_larger_text(value: Any, least: int, name: str = "") -> Any:
+    if isinstance(value, Mapping):
+        parts = {key: _with_larger_text(part, least, key) for key, part in value.items()}
+        return parts | {"size": max(parts.get("size") or least, least)} if name.endswith("font") else parts
+    return [_with_larger_text(part, least) for part in value] if isinstance(value, list) else value
 
 
 def _encode(value: Any, name: str = "") -> Any:

@@ -49,10 +49,10 @@ def show_bar(page: Page, translator: Translator | None, request: Request) -> Non
         if _dialog_button("Share", "bar-share", "share", "Link, QR code, code for a page of your own, course"):
             _share(page, translator, request)
         _export.set(st.container(width="content", key="bar-export-place"))
-        st.button(
-            "Present", key="bar-present", icon=":material/present_to_all:", help="The picture alone, for a projector",
-            on_click=start_presenting,
-        )  # fmt: skip
+        if page.name != "learn":  # where stations are shown beside their questions
+            said = "The picture alone, for a projector"
+            icon = ":material/present_to_all:"
+            st.button("Present", key="bar-present", icon=icon, help=said, on_click=start_presenting)
         component("scheme")(
             key="bar-scheme", data={"turns": st.session_state.get(TURNS, 0)}, width="content", height="content"
         )

@@ -13,12 +13,19 @@ from pages.widgets.canvas import component
 from pages.widgets.controls import set_controls
 
 KEY = "here"
+ENTRIES = ("kind", "layer", "head", "step", "lesson", "station")
+"""parameters of the URL of which a new value is an entry of the browser's history, beside the tab's"""
 TEXTS = "source", "typed", "turns"
 """keys of the fields of text"""
 
 
 def show_here(
-    kinds: Sequence[Kind], place: Place, page: tuple[str, str], off: bool, features: Collection[Need] | None = None
+    kinds: Sequence[Kind],
+    place: Place,
+    page: tuple[str, str],
+    tabs_key: str,
+    off: bool,
+    features: Collection[Need] | None = None,
 ) -> None:
     """Let Shift with an arrow key choose another layer or head; mark pages of the menu, and texts that were not run.
 
@@ -27,11 +34,14 @@ def show_here(
         place: what is chosen.
         page: its section in the menu, which is marked there, and the last part of its address, by which the browser's
             history knows whose run this is.
+        tabs_key: of the page's open tab in the address.
         off: whether the page does not depend on it.
         features: of the model; pages that need others are grey in the menu.
     """
     columns = [{"name": kind.name, "layers": kind.layers, "heads": kind.heads} for kind in kinds]
     data = {"kinds": columns, "place": vars(place), "section": page[0], "page": page[1], "off": off or not kinds}
+    data["entries"] = [*ENTRIES, tabs_key]
+    data["at"] = {key: st.query_params.get(key, "") for key in data["entries"]}
     data["lacks"] = {} if features is None else lacking(features)
     data["texts"] = {key: st.session_state[key] or "" for key in TEXTS if key in st.session_state}
     # A run that changes nothing else reaches the component, too.

@@ -7,6 +7,7 @@ from pages.compute.runs import translate
 from pages.views.examples import unfamiliar
 from pages.widgets.explain import say
 from pages.widgets.page_links import cards
+from pages.widgets.present import presents
 from viz.html import sentence
 
 SENTENCES_AT_ONCE = 16
@@ -24,8 +25,9 @@ def show_translation(run: Run) -> None:
 
 def show_cards(file: str) -> None:
     """A card for every page but the one in `file`."""
-    st.header("Look inside", anchor=False)
-    cards(file)
+    if not presents():
+        st.header("Look inside", anchor=False)
+        cards(file)
 
 
 def _translate_long_text(run: Run) -> None:

@@ -24,7 +24,9 @@ from pages.compute.queue import in_turns, model_queue
 from pages.frame.bar import offer_export
 from pages.frame.course import COURSE
 from pages.frame.open_page import choose_checkpoint, is_first_visit, open_page, show_answer
+from pages.frame.present_row import show_present_row
 from pages.views import OUTCOME, Control, Offer, OnRequest, Result, View, call
+from pages.views.attention_step_by_step import STEP
 from pages.views.words import Block, cited_sections, pictures
 from pages.widgets import controls
 from pages.widgets.canvas import draw
@@ -35,8 +37,9 @@ from pages.widgets.explain import breakable, draw_code
 from pages.widgets.export import Picture, export_view
 from pages.widgets.glossary import define
 from pages.widgets.page_links import link_with, links
+from pages.widgets.present import presents
 from pages.widgets.proof_strip import proof
-from viz.figure import StableFigure
+from viz.figure import StableFigure, enlarge
 from viz.forms import Canvas, Document, Form, Outcome, Table, Texts
 from viz.html import word_diff
 from viz.tokens import as_markdown
@@ -80,7 +83,9 @@ def show_page(
     """
     run, page = open_page(file), page_of(file)
     views = page.views
-    made = (top and top(run)) or {}
+    row = st.container(key="present-row", horizontal=True, vertical_alignment="center") if presents() else None
+    with st.container(key="present-top") if row else nullcontext():
+        made = (top and top(run)) or {}
     run, chosen = (made, {}) if isinstance(made, Run) else (run, dict(made))
     if top:
         show_answer(run, page, chosen)
@@ -88,13 +93,17 @@ def show_page(
     together: dict[str, list[View]] = {}
     for view in offered:
         together.setdefault(view.tab or view.title, []).append(view)
-    if page.stacked or len(together) + len(widgets) == 1:
+    stands_alone = page.stacked or len(together) + len(widgets) == 1
+    if row:
+        with row:
+            show_present_row(page, [] if stands_alone else [*together, *widgets])
+    if stands_alone:
         _draw_tab(run, offered, chosen, code, builders)
     else:
         titles = {title: partial(_draw_tab, run, some, chosen, (), builders) for title, some in together.items()}
         titles |= {title: partial(_draw_widgets, run, show, chosen, code) for title, show in widgets.items()}
         tabs(titles, page.tabs_key, default=page.first_tab or None)
-    for view in views:
+    for view in views if not presents() else ():
         # What only another run has belongs to another scheme of positions, say, and is no gap of this model.
         if missing := [str(need) for need in view.missing(run) if isinstance(need, Need)]:
             st.caption(f"The tab “{view.title}” needs {' and '.join(missing)}, which this model does not have.")
@@ -131,6 +140,10 @@ def _draw_with_foot(
     run: Run, views: Sequence[View], chosen: Chosen, code: Sequence[Callable], builders: Mapping[str, Builder]
 ) -> None:
     chosen, drawn = dict(chosen), []
+    if presents():
+        if not any(_Drawn(run, view, chosen, build=builders.get(view.title)).present() for view in views):
+            st.markdown("This tab has no picture. ← and → lead to the others; Esc shows the whole page.")
+        return
     for view in views:
         with st.container(border=True) if view.tab else nullcontext():
             if view.tab:
@@ -212,6 +225,44 @@ class _Drawn:
         draws = bool(self.view.offers(self.run, self.chosen)) or self.view.on_request is not None
         words = f"words-{self.view.page}-{self.view.name}"
         before, place, between, asks = [st.container(key=k) if draws else nullcontext() for k in (words, *[None] * 3)]
+        self._choose_and_call(place, asks)
+        blocks = self.result.blocks
+        if self.only:
+            blocks = [Block("shows", items=(one,)) for one in pictures(blocks) if one[0] == self.only]
+        kinds = [block.kind for block in blocks]
+        first = kinds.index("controls") if "controls" in kinds else 0
+        second = kinds.index("request") if "request" in kinds else first
+        with before:
+            self._draw_blocks(blocks[:first])
+        with between:
+            self._draw_blocks(blocks[first:second])
+        self._draw_blocks(blocks[second:])
+        return self
+
+    def present(self) -> bool:
+        """Draw the formula of a step and the first picture, as large as the screen; returns whether there is one."""
+        self._choose_and_call(st.container(key="present-controls"), st.container())
+        shown = [
+            one
+            for one in pictures(self.result.blocks)
+            if isinstance(self.result.shows[one[0]], Canvas | Form | StableFigure)
+        ]
+        if not shown:
+            return False
+        if STEP in self.chosen:
+            formulas = [block for block in self.result.blocks if block.kind == "formula"]
+            with st.container(key="present-words"):
+                # The first is that of the first step; the second frames what the others compute.
+                self._draw_blocks(formulas[:1] if self.chosen[STEP] == STEP.start else formulas[1:2])
+        name, alt, _ = shown[0]
+        if self.contents[name] is not None and not isinstance(self.result.shows[name], Canvas):
+            self.contents[name] = enlarge(self.contents[name])
+        with st.container(key="present-stage"):
+            self._draw_one(name, self._key(name), alt)
+        return True
+
+    def _choose_and_call(self, place: Any, asks: Any) -> None:
+        """Draw the controls in `place`, the button of work on request in `asks`, and call the view."""
         with place:
             self.chosen |= self.build(self.run) if self.build else {}
             offers = self.view.offers(self.run, self.chosen)
@@ -226,18 +277,6 @@ class _Drawn:
                 self.values[OUTCOME] = None if case is None else cached(self.view.reads.key, *case)
         self.result = self.view(self.run, **self.values)
         self.contents = {name: _content(picture) for name, picture in self.result.shows.items()}
-        blocks = self.result.blocks
-        if self.only:
-            blocks = [Block("shows", items=(one,)) for one in pictures(blocks) if one[0] == self.only]
-        kinds = [block.kind for block in blocks]
-        first = kinds.index("controls") if "controls" in kinds else 0
-        second = kinds.index("request") if "request" in kinds else first
-        with before:
-            self._draw_blocks(blocks[:first])
-        with between:
-            self._draw_blocks(blocks[first:second])
-        self._draw_blocks(blocks[second:])
-        return self
 
     @property
     def can_be_exported(self) -> bool:

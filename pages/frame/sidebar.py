@@ -412,7 +412,7 @@ def _place(
     place = Place(name, layer, head)
     section = next(section for section, pages in PAGES.items() if page in pages)
     features = translator.features if translator else None
-    show_here(tuple(kinds.values()), place, (section, address), "layer" in ignored, features)
+    show_here(tuple(kinds.values()), place, (section, address), page.tabs_key, "layer" in ignored, features)
     return place
 
 

@@ -30,7 +30,7 @@ from viz.tokens import decoder_rows, numbered
 PROJECT, SUM_OF_V = 1, 6
 """steps in which a dimension of the head is chosen"""
 STEP = slider("Step", (1, len(STEPS)), 1, key="step")
-PRESENT = toggle("Present", key="present", help="Formula, matrices and nothing else; ← → change the step.")
+PRESENT = toggle("Present", key="present", help="The matrices fill a screen.")
 QUERY = menu(
     "Query",
     lambda run: dict(enumerate(numbered(run.attention.query_tokens))),
@@ -86,7 +86,7 @@ def steps(
     cell = Choice(query, key, dimension, output or 0, projection or PROJECTIONS[0])
     shown, place = explain_step(number, head, cell), f"{run.kind} layer {run.layer} head {run.head}"
     title = f"{shown_name(run.trace.checkpoint)} {run.trace.checkpoint_hash[:8]}, {place}, step {step}: {one.title}"
-    drawings = picture(number, head, cell, title), arithmetic_picture(shown, result_chain(head, cell), number)
+    drawings = picture(number, head, cell, title, present), arithmetic_picture(shown, result_chain(head, cell), number)
     return Result(
         {
             "matrices": Canvas(drawings[0], {"pick": CELL, "step": STEP}),

@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from model.checkpoints.store import shown_name
+from pages.widgets.present import presents
 from viz.figure import selectable
 
 RUN = "files_of"
@@ -54,5 +55,7 @@ def chart(
     if on_select != "ignore":
         figure = selectable(figure)
     shown = {"key": key, "theme": None, "config": config, "alt": alt}
+    if presents():
+        shown["height"] = "stretch"
     with st.container(key=f"roomy-{key}") if roomy else nullcontext():
         return st.plotly_chart(figure, **shown, on_select=on_select, selection_mode="points")

@@ -1,11 +1,9 @@
-"""The row of Attention, step by step: Back, the step, Next and Present.
+"""The row of Attention, step by step: Back, the step and Next.
 
-Written by hand: it stays in view while the page scrolls, and its buttons move the slider that stands between them. In
-the present view a style sheet hides all but this row, the formula and the matrices.
+Written by hand: it stays in view while the page scrolls, and its buttons move the slider that stands between them.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -13,9 +11,9 @@ import streamlit as st
 from model.run import Run
 from pages.views import Control
 from pages.views.attention_step_by_step import CELL, PRESENT, STEP
-from pages.widgets.controls import set_controls, slider, toggle
+from pages.widgets.controls import set_controls, slider
+from pages.widgets.present import presents
 
-STYLE = Path(__file__).with_name("present.css")
 LONGEST_NUMBER = 5
 """digits of a position that a link may name"""
 
@@ -28,10 +26,7 @@ def choose_step(_run: Run) -> Mapping[Control, Any]:
         step = slider(STEP.label, STEP.limits, STEP.start, STEP.key, label_visibility="collapsed")
         _button(back, "Back", ":material/arrow_back:", step - 1)
         _button(st, "Next", ":material/arrow_forward:", step + 1)
-        present = toggle(PRESENT.label, PRESENT.key, width="content", help=PRESENT.help)
-        if present:
-            st.html(STYLE)
-    return {STEP: step, PRESENT: present}
+    return {STEP: step, PRESENT: presents()}
 
 
 def _button(place: Any, label: str, icon: str, step: int) -> None:

@@ -70,8 +70,16 @@ def _before_mask(head: Head) -> str:
     return f"First this model {said}. " if said else ""
 
 
-def picture(step: int, head: Head, choice: Choice, title: str) -> Drawing:
-    """The matrices of `step` (0 to 6), with the chosen cell marked; it takes what its rows in steps.json name."""
+def picture(step: int, head: Head, choice: Choice, title: str, presents: bool = False) -> Drawing:
+    """The matrices of `step` (0 to 6), with the chosen cell marked; it takes what its rows in steps.json name.
+
+    Args:
+        step: which one.
+        head: whose matrices.
+        choice: the chosen cell.
+        title: of the file.
+        presents: whether they fill a screen; of several equations, each then has the rows of the chosen tokens alone.
+    """
     places = {"query": choice.query, "key": choice.key, "dimension": choice.dimension, "model": choice.output}
     table = TABLE["steps"][step]
     header = {
@@ -79,6 +87,7 @@ def picture(step: int, head: Head, choice: Choice, title: str) -> Drawing:
         "steps": len(STEPS),
         "chosen": {axis: places[axis] for axis in STEPS[step].chosen},
         "title": title,
+        **({"rows": {axis: places[axis] for axis in ("query", "key")}} if presents else {}),
         **({"temperature": head.temperature} if "redrawn" in table else {}),
         "path": head.attention.path,
         **{part: table[part] for part in ("equations", "ranges")},

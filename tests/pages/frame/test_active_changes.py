@@ -85,7 +85,7 @@ def test_a_wider_scope_takes_the_temperature_along(open_app: Callable) -> None:
 def test_the_link_brings_back_each_temperature_at_its_place(open_app: Callable) -> None:
     app = open_app(PAGE, **HEAD, tau="2")
     app.select_slider(key="head").set_value(3).run()
-    linked = {name: value[-1] for name, value in app.query_params.items()}
+    linked = {name: value if isinstance(value, str) else value[-1] for name, value in app.query_params.items()}
     assert decode(linked[TEMPERATURES]) == (AttentionTemperature(2.0, **HERE),)
     again = open_app(PAGE, **linked)
     assert not again.exception

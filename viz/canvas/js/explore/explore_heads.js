@@ -157,10 +157,10 @@ class HeadRows {
   }
 
   placeAt(event) {
-    const box = this.marks.getBoundingClientRect();
-    const line = Math.floor((event.clientY - box.top) / this.step);
+    const [x, y] = pointIn(this.marks, event);
+    const line = Math.floor(y / this.step);
     if (line < 0 || line >= this.sequence.length) return null;
-    const column = Math.floor((event.clientX - box.left - NAMES) / this.cell);
+    const column = Math.floor((x - NAMES) / this.cell);
     const inside = column >= 0 && column < this.columns;
     return { row: this.sequence[line], key: inside ? this.largest(this.sequence[line], this.span(column)) : null };
   }
@@ -209,7 +209,7 @@ class HeadRows {
   }
 
   chooseKey(event) {
-    const column = Math.floor((event.clientX - this.top.getBoundingClientRect().left - NAMES) / this.cell);
+    const column = Math.floor((pointIn(this.top, event)[0] - NAMES) / this.cell);
     if (column >= 0 && column < this.columns) this.view.chooseKey(this.span(column)[0]);
   }
 

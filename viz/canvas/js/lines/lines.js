@@ -135,9 +135,8 @@ class View extends Picture {
 
   // The token under the pointer: a query on the left, a key on the right, none between the columns.
   tokenAt(event) {
-    const box = this.top.getBoundingClientRect();
-    const index = Math.floor((event.clientY - box.top) / this.layout.step);
-    const x = event.clientX - box.left;
+    const [x, y] = pointIn(this.top, event);
+    const index = Math.floor(y / this.layout.step);
     const side = x < this.layout.left ? "query" : x > this.layout.right ? "key" : null;
     const size = side === "query" ? this.header.queries.length : this.header.keys.length;
     return side && index >= 0 && index < size ? { side, index } : null;

@@ -12,6 +12,21 @@ function equationsOf(header, arrays) {
   return kept.map((parts) => parts.map((part) => (part.array ? matrixOf(part, table) : part.operator ?? part)));
 }
 
+// Of several equations, which share the height of a screen, the rows of the chosen tokens; one stays whole.
+function ofChosenTokens(equations, places) {
+  if (equations.length === 1) return equations;
+  const cut = (part) => (places[part.rows?.name] === undefined ? part : rowOf(part, places[part.rows.name]));
+  return equations.map((parts) => parts.map(cut));
+}
+
+function rowOf(matrix, row) {
+  const [{ rows, columns }, end] = [matrix, row + 1];
+  // Without a name: a click on it chooses no token.
+  const axis = { ...rows, name: "", size: 1, labels: rows.labels.slice(row, end), notes: rows.notes.slice(row, end) };
+  const cells = (values) => values?.subarray(row * columns.size, end * columns.size);
+  return { ...matrix, rows: axis, values: cells(matrix.values), allowed: cells(matrix.allowed) };
+}
+
 function holds(part, facts) {
   return (part.if === undefined || facts[part.if]) && !(part.unless && facts[part.unless]);
 }

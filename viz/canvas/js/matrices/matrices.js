@@ -32,7 +32,8 @@ class View extends Picture {
   update({ data, setTriggerValue }) {
     this.send = setTriggerValue;
     const { header, arrays } = unpack(data);
-    this.header = { ...header, equations: equationsOf(header, arrays) };
+    const whole = equationsOf(header, arrays);
+    this.header = { ...header, equations: header.rows ? ofChosenTokens(whole, header.rows) : whole };
     this.step = this.pending.afterAnswer(this.header.step);
     const { chosen } = this.header;
     // Another theme, or a run that chose nothing else, leaves whoever moves by keys where they are.
@@ -95,9 +96,10 @@ class View extends Picture {
     if (this.narrow) return LINE_OF_ONE * this.equations.length;
     const [queries, keys] = ["query", "key"].map((name) => this.header.labels[name].length);
     const height = clamp(270 + 12 * (queries + 2 * keys), 480, 900);
-    if (!document.querySelector(".st-key-present input:checked")) return height - this.redraw.height;
-    document.querySelector("[data-testid=stMain]").scrollTo(0, 0);
-    return Math.max(innerHeight - this.stage.getBoundingClientRect().top - 8, 300);
+    const room = roomOf(this.root);
+    if (room === null) return height - this.redraw.height;
+    const { top } = this.stage.getBoundingClientRect();
+    return Math.max(room - (top - this.root.getBoundingClientRect().top) / zoomOf(this.root), 200);
   }
 
   draw() {
@@ -116,7 +118,7 @@ class View extends Picture {
   }
 
   drawMatrices(pen, height, compact = false) {
-    layOut(this.equations, this.width - 22, height - 16, this.zoom, pen, compact);
+    layOut(this.equations, this.width - 22, height - 16, this.zoom, pen, compact, roomOf(this.root) !== null);
     this.stage.classList.toggle("compact", compact);
     for (const matrix of this.matrices()) {
       matrix.font = this.theme.font;
@@ -188,6 +190,8 @@ class View extends Picture {
 
   stepByKey(event) {
     const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    // On a whole screen the row above has these keys.
+    if (roomOf(this.root) !== null) return;
     if (!move || hasModifier(event) || event.defaultPrevented || happensIn(event, USE_ARROWS)) return;
     event.preventDefault();
     const step = clamp(this.step + move, 0, this.header.steps - 1);

@@ -182,9 +182,9 @@ function nameGroups(pen, axis, across, block, [left, top], theme) {
 
 // [row, column] of the cell under the pointer, or null.
 function cellAt({ marks, margins, cellWidth, cellHeight, rows, columns }, event) {
-  const box = marks.getBoundingClientRect();
-  const row = Math.floor((event.clientY - box.top - margins.top) / cellHeight);
-  const column = Math.floor((event.clientX - box.left - margins.left) / cellWidth);
+  const [x, y] = pointIn(marks, event);
+  const row = Math.floor((y - margins.top) / cellHeight);
+  const column = Math.floor((x - margins.left) / cellWidth);
   return row >= 0 && column >= 0 && row < rows.size && column < columns.size ? [row, column] : null;
 }
 

@@ -18,7 +18,7 @@ const MOST_LABEL = 84;
 const COMPACT = { label: 48, cell: 0.4 };
 
 function axisKind(axis) {
-  if (axis.size === 1 && !axis.name) return "single";
+  if (axis.size === 1 && !axis.name && !axis.labels.length) return "single";
   if (axis.labels.length) return "token";
   return axis.name === "model" || axis.groups.length ? "model" : "dimension";
 }
@@ -43,7 +43,7 @@ function marginsOf(matrix, pen) {
 }
 
 // Sets cellWidth, cellHeight and margins on each matrix of the equations; `compact`: with less room for words.
-function layOut(equations, width, stageHeight, zoom, pen, compact = false) {
+function layOut(equations, width, stageHeight, zoom, pen, compact = false, whole = false) {
   const ratio = window.devicePixelRatio || 1;
   for (const parts of equations) {
     for (const matrix of parts.filter((part) => part.rows)) matrix.compact = compact;
@@ -61,7 +61,9 @@ function layOut(equations, width, stageHeight, zoom, pen, compact = false) {
       const [least, most] = CELL_HEIGHT[kind];
       const tallest = kind === "token" ? Math.max(Math.min(most, 2 * widest), LABEL_HEIGHT) : most;
       matrix.cellWidth = snapped(preferredWidth(matrix, fraction) * zoom);
-      const height = Math.min(Math.max(room / matrix.rows.size, least), tallest);
+      // Several equations share the height of a screen: there a matrix of weights may be a strip.
+      const smallest = kind === "model" && whole ? least / 4 : least;
+      const height = Math.min(Math.max(room / matrix.rows.size, smallest), tallest);
       matrix.cellHeight = snapped(kind === "single" ? height : height * zoom);
     }
     if (zoom === 1) growInto(parts, width, pen);

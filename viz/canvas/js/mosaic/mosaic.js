@@ -91,8 +91,7 @@ class View extends Picture {
 
   // The head under the pointer, and how many device pixels into it the pointer is.
   placeAt(event) {
-    const box = this.marks.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const [x, y] = pointIn(this.marks, event);
     const { left, tile, step, ratio } = this.layout;
     for (const group of this.groups) {
       const layer = Math.floor((y - group.top) / step);

@@ -253,16 +253,15 @@ class View extends Picture {
   }
 
   // The point of the plane under the pointer, in the query's units.
-  pointAt({ clientX, clientY }) {
-    const box = this.marks.getBoundingClientRect();
-    return fromPixels(this.view, clientX - box.left, clientY - box.top);
+  pointAt(event) {
+    return fromPixels(this.view, ...pointIn(this.marks, event));
   }
 
-  queryNear({ clientX, clientY }) {
-    const box = this.marks.getBoundingClientRect();
+  queryNear(event) {
+    const [left, top] = pointIn(this.marks, event);
     const distances = this.header.queries.map((_, row) => {
       const [x, y] = toPixels(this.view, this.placeOf(row), this.view.factor);
-      return Math.hypot(x - (clientX - box.left), y - (clientY - box.top));
+      return Math.hypot(x - left, y - top);
     });
     const nearest = distances.indexOf(Math.min(...distances));
     return distances[nearest] <= NEAR ? nearest : null;
@@ -270,8 +269,7 @@ class View extends Picture {
 
   hover(event) {
     if (!this.header) return;
-    const box = event && this.marks.getBoundingClientRect();
-    const key = event && keyNear(this, event.clientX - box.left, event.clientY - box.top);
+    const key = event && keyNear(this, ...pointIn(this.marks, event));
     this.tip.hidden = key === null;
     if (key === null) return;
     const allowed = this.part(this.mask, this.at.row)[key];

@@ -10,7 +10,7 @@ const MOVES = {
 
 class View {
   constructor() {
-    keepOneEntryPerPage();
+    keepOneEntryPerAct();
     makeLinksWaitForText();
     submitTextOnEnter();
     this.pending = new Pending();
@@ -27,7 +27,7 @@ class View {
   }
 
   update({ data, setTriggerValue }) {
-    history.arriveAt(data.page);
+    history.arriveAt(data.page, data.at, data.entries);
     this.send = setTriggerValue;
     this.menu.update(data.lacks);
     this.typed.ran(data.texts);

@@ -1,29 +1,80 @@
-// One history entry per page, so that Back goes to the previous page with its choices. Written for Streamlit 1.67, which
-// adds an entry for each query parameter that changes and one without parameters for each page.
+// Back undoes one act: each page, and each step, tab, station and head that somebody opens, is an entry of the history.
+// What belongs to the whole visit, such as the sentence, stays as it is. Written for Streamlit 1.67, which adds an entry
+// for each query parameter that changes and one without parameters for each page.
 
-function keepOneEntryPerPage() {
-  if (history.hasOneEntryPerPage) return;
-  history.hasOneEntryPerPage = true;
+const VISIT = ["source", "typed", "target", "checkpoint", "device", "new_tokens", "chat", "turns", "tau", "scope"];
+const PATIENCE = 400; // milliseconds after which a page that is not the address's is opened again
+
+function keepOneEntryPerAct() {
+  if (history.hasOneEntryPerAct) return;
+  history.hasOneEntryPerAct = true;
   // Streamlit changes the path only after it has drawn the new page. Query parameters that the new page writes before
   // then end up in the entry of the old page, which gets back the address it had when the link was clicked.
   let left = null;
   const isLink = (each) => each instanceof HTMLAnchorElement;
   const remember = (event) => (left = event.composedPath().some(isLink) ? new URL(location) : left);
   document.addEventListener("click", remember, true);
+  // One act may change several parameters, one after another; only the first of them adds an entry.
+  let [acts, entered] = [0, 0];
+  for (const type of ["pointerdown", "keydown"]) addEventListener(type, () => (acts += 1), true);
+  let entries = [];
+  const valuesOf = (url) => entries.map((key) => url.searchParams.get(key) ?? "").join("\n");
   // After Back or Forward, what the page that was left still writes is ignored: the entry gone to has its own address.
   let moving = false;
-  addEventListener("popstate", () => (moving = true), true);
-  history.arriveAt = (page) => (moving &&= page !== location.pathname.split("/").at(-1));
+  let last = new URL(location);
+  const page = () => location.pathname.split("/").at(-1);
+  let carries = false;
+  const arrive = () => {
+    if (carries) return;
+    moving = true;
+    entered = acts;
+    const wanted = new URL(location);
+    for (const key of VISIT) {
+      if (last.searchParams.has(key)) wanted.searchParams.set(key, last.searchParams.get(key));
+      else wanted.searchParams.delete(key);
+    }
+    last = wanted;
+    if (wanted.href === location.href) return;
+    replace(history.state, "", wanted);
+    // Streamlit has read the address by now: it reads it again.
+    carries = true;
+    dispatchEvent(new PopStateEvent("popstate"));
+    carries = false;
+  };
+  let timer;
+  history.arriveAt = (shown, at, keys) => {
+    entries = keys;
+    const same = keys.every((key) => (at[key] ?? "") === (new URL(location).searchParams.get(key) ?? ""));
+    if (shown === page() && same) moving = false;
+    clearTimeout(timer);
+    if (shown !== page()) timer = setTimeout(openAgain, PATIENCE, shown);
+  };
+  // Back in the same moment as a link: Streamlit may end with the link's page at the address of another.
+  const openAgain = (shown) => {
+    const running = !document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]");
+    if (running) timer = setTimeout(openAgain, PATIENCE, shown);
+    else if (shown !== page()) dispatchEvent(new PopStateEvent("popstate"));
+  };
   const ignored = () => (moving &&= !left);
   const push = history.pushState.bind(history);
   const replace = history.replaceState.bind(history);
-  history.replaceState = (...entry) => ignored() || replace(...entry);
-  history.pushState = (state, title, address) => {
+  addEventListener("popstate", arrive, true);
+  // Python writes a parameter with pushState, and a widget that is bound to one with replaceState.
+  const write = (otherwise) => (state, title, address) => {
     if (ignored()) return;
-    const { pathname } = new URL(address ?? location, location);
-    if (pathname === location.pathname) return replace(state, title, address);
-    if (left?.pathname === location.pathname) replace(history.state, title, left);
-    left = null;
-    push(state, title, address);
+    const there = new URL(address ?? location, location);
+    if (there.pathname === location.pathname) {
+      const opens = !left && acts > entered && valuesOf(there) !== valuesOf(new URL(location));
+      if (opens) entered = acts;
+      (opens ? push : replace)(state, title, address);
+    } else {
+      if (left?.pathname === location.pathname) replace(history.state, title, left);
+      left = null;
+      entered = acts;
+      otherwise(state, title, address);
+    }
+    last = new URL(location);
   };
+  history.pushState = write(push);
+  history.replaceState = write(replace);
 }

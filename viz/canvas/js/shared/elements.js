@@ -53,6 +53,23 @@ function hasModifier(event) {
   return event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
 }
 
+// By how much a picture is enlarged that fills the screen: what the browser measures is larger by that.
+function zoomOf(node) {
+  return node.currentCSSZoom ?? 1;
+}
+
+// Where in an element the pointer is, from its upper left corner, in its own pixels.
+function pointIn(node, { clientX, clientY }) {
+  const box = node.getBoundingClientRect();
+  return [clientX - box.left, clientY - box.top].map((side) => side / zoomOf(node));
+}
+
+// The height, in its own pixels, that a picture fills on a screen; null where it has its usual size.
+function roomOf(node) {
+  const room = getComputedStyle(node).getPropertyValue("--room").trim();
+  return room ? Number(room) : null;
+}
+
 function clamp(value, low, high) {
   return Math.min(Math.max(value, low), high);
 }

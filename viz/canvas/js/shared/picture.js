@@ -31,15 +31,14 @@ class Picture {
   }
 
   // The tooltip beside the pointer, inside the picture; `toLeft`: left of the pointer.
-  showTip(lines, { clientX, clientY }, toLeft = false) {
+  showTip(lines, event, toLeft = false) {
     const { root, tip } = this;
     tip.hidden = false;
     tip.replaceChildren(...lines);
-    const box = root.getBoundingClientRect();
-    const [x, y] = [clientX - box.left, clientY - box.top];
+    const [x, y] = pointIn(root, event);
     const left = toLeft ? x - tip.offsetWidth - 14 : x + 14;
     const height = tip.offsetHeight + 12;
-    tip.style.left = `${clamp(left, 0, Math.max(box.width - tip.offsetWidth - 4, 0))}px`;
+    tip.style.left = `${clamp(left, 0, Math.max(root.clientWidth - tip.offsetWidth - 4, 0))}px`;
     tip.style.top = `${y > height ? y - height : y + 18}px`;
   }
 }

@@ -236,8 +236,7 @@ class View extends Picture {
   }
 
   placeAt(event) {
-    const box = this.marks.getBoundingClientRect();
-    return findPlace(this, event.clientX - box.left, event.clientY - box.top);
+    return findPlace(this, ...pointIn(this.marks, event));
   }
 
   hover(event) {
