@@ -98,18 +98,19 @@ def test_the_seven_steps_by_button_and_by_key_which_stays_with_whoever_types(ser
 def check_presentation(visitor: Visitor) -> None:
     """Of the step after the present one, from a page that was scrolled down."""
     visitor.page.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, 300)")
-    visitor.page.get_by_text("Present", exact=True).click()
-    visitor.page.get_by_text("checks hold").wait_for(state="hidden")
+    visitor.page.get_by_role("button", name="Present", exact=True).click()
+    visitor.page.get_by_text("checks hold").wait_for(state="detached")
+    visitor.page.get_by_text("4 of 7").wait_for()
     assert "present=true" in visitor.page.url
     visitor.page.keyboard.press("ArrowRight")
-    visitor.page.get_by_text("5. Softmax.").wait_for()
-    shown = visitor.page.locator(".st-key-step-row, [class*=st-key-words-] .katex-display, .stage, .st-key-Next")
+    visitor.page.get_by_text("5 of 7").wait_for()
+    shown = visitor.page.locator(".st-key-present-row, .st-key-present-words .katex-display, .stage")
     assert all(
         box["y"] >= 0 and box["y"] + box["height"] <= 720 for box in (each.bounding_box() for each in shown.all())
     )
     for hidden in ("stSidebar", "stHeader", "stHeading", "stExpander"):
         assert not any(each.is_visible() for each in visitor.page.get_by_test_id(hidden).all())
-    visitor.page.get_by_text("Present", exact=True).click()
+    visitor.page.keyboard.press("Escape")
     visitor.page.get_by_text("checks hold").wait_for()
     visitor.settle()
 
