@@ -52,6 +52,11 @@ class StableFigure(go.Figure):
         self._content = content
 
     @property
+    def content(self) -> dict:
+        """Its traces and its layout, as plain dicts with Plotly's names."""
+        return self._content
+
+    @property
     def roomy(self) -> bool:
         """Whether it has panels beside each other; then it keeps its width on a phone, and scrolls."""
         return self._content["layout"].get("xaxis2", {}).get("domain", (0, 1))[0] > 0

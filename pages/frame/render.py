@@ -34,7 +34,7 @@ from pages.widgets.chart import chart, clicked_point
 from pages.widgets.cite import draw_citations
 from pages.widgets.controls import set_controls, tabs
 from pages.widgets.explain import breakable, draw_code
-from pages.widgets.export import Picture, export_view
+from pages.widgets.export import Part, Picture, export
 from pages.widgets.glossary import define
 from pages.widgets.page_links import link_with, links
 from pages.widgets.present import presents
@@ -169,14 +169,36 @@ def _draw_foot(run: Run, drawn: Sequence["_Drawn"], key: str, chosen: Chosen, co
         parts["code"] = ":material/code: Code", partial(draw_code, *code)
     exports = [one for one in drawn if one.can_be_exported]
     if exports:
-        parts["export"] = ":material/download: Export", lambda: [one.export(len(exports) > 1) for one in exports]
-        close = partial(controls.close_in_fold, key, "export")
-        offer_export(lambda: [one.export(len(exports) > 1) for one in exports], close)
+        others = partial(_parts_of_all_tabs, run, exports) if _has_tabs(exports) else None
+
+        def draw_export() -> None:
+            export([one.exported() for one in exports], others)
+
+        parts["export"] = ":material/download: Export", draw_export
+        offer_export(draw_export, partial(controls.close_in_fold, key, "export"))
     views = [one.view for one in drawn]
     title = ": ".join(dict.fromkeys([page_of(f"{views[0].page}.py").title, views[0].title])) if views else "Long text"
     sections = dict.fromkeys(section for one in drawn for section in cited_sections(one.result.blocks))
     parts["cite"] = ":material/format_quote: Cite", partial(draw_citations, shown.trace, title, [*sections])
     controls.fold(parts, key, "About this picture")
+
+
+def _has_tabs(drawn: Sequence["_Drawn"]) -> bool:
+    """Whether the page has views that are not drawn."""
+    page = page_of(f"{drawn[0].view.page}.py")
+    return not page.stacked and {one.view for one in drawn} < set(page.views)
+
+
+def _parts_of_all_tabs(run: Run, drawn: Sequence["_Drawn"]) -> list[Part]:
+    """What is drawn, and the views of the other tabs as they open first, without work on request."""
+    known = {one.view: one for one in drawn}
+    parts = []
+    for view in page_of(f"{drawn[0].view.page}.py").views:
+        if view not in known and not view.missing(run):
+            known[view] = _Drawn(run, view, {}).compute()
+        if view in known:
+            parts.append(known[view].exported())
+    return parts
 
 
 def show_view(run: Run, view: View, only: str = "", chosen: Mapping[Control, Any] = MappingProxyType({})) -> None:
@@ -283,16 +305,20 @@ class _Drawn:
         """Whether there are numbers, or pictures that are ours."""
         return bool(self.result.numbers) or any(not isinstance(one, Document) for one in self.result.shows.values())
 
-    def export(self, titled: bool = False) -> None:
-        """What is drawn, as pictures, tables and arrays, and the Python that draws it again; `titled` beside others."""
-        if titled:
-            st.markdown(f"**{self.view.title}**")
+    def compute(self) -> "_Drawn":
+        """The view as it opens first, computed and not drawn."""
+        self.result = self.view(self.run, **({OUTCOME: None} if self.view.on_request else {}))
+        self.contents = {name: _content(picture) for name, picture in self.result.shows.items()}
+        return self
+
+    def exported(self) -> Part:
+        """What is drawn, as pictures, tables and arrays, and the Python that draws it again."""
         drawable = [
             Picture(title, self._key(name), self.contents[name])
             for name, _, title in pictures(self.result.blocks)
             if self.contents[name] is not None
         ]
-        export_view(self.result, tuple(drawable))
+        return Part(self.result, tuple(drawable))
 
     def _draw_controls(self, count: int) -> None:
         # What was chosen may let more controls be offered than there are at first.
@@ -457,13 +483,13 @@ def _draw_outcome(outcome: Outcome) -> None:
 
 
 def _content(picture: Any) -> Any:
-    """A Plotly figure or a Drawing; None for tables and texts."""
+    """A Plotly figure, a Drawing or Texts, which can be saved; None for what cannot."""
     match picture:
         case Form():
             return picture.draw()
         case Canvas():
             return picture.drawing if picture.saves else None
-        case Texts() | Outcome() | Document() | Table() | pd.DataFrame():
+        case Outcome() | Document() | Table() | pd.DataFrame():
             return None
     return picture
 

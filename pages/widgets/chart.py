@@ -22,8 +22,12 @@ def name_files(checkpoint: str, weights: str) -> None:
 
 def run_in_file_names(checkpoint: str, weights: str) -> str:
     """The checkpoint as visitors see it, with letters, digits, dots and hyphens alone, and the hash of its weights."""
-    name = re.sub(r"[^\w.-]+", "-", shown_name(checkpoint))
-    return f"{name}-{weights[:8]}"
+    return f"{checkpoint_in_file_names(checkpoint)}-{weights[:8]}"
+
+
+def checkpoint_in_file_names(checkpoint: str) -> str:
+    """The checkpoint as visitors see it, with letters, digits, dots and hyphens alone."""
+    return re.sub(r"[^\w.-]+", "-", shown_name(checkpoint))
 
 
 def clicked_point(key: str) -> dict[str, Any] | None:

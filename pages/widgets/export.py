@@ -1,7 +1,10 @@
 """Downloads of exactly what a page shows; each file names the checkpoint and its hash."""
 
 import io
+import zipfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -15,13 +18,17 @@ from model.proof.steps import states_in_words, verify_attention
 from model.run import Run
 from pages.views import Result
 from pages.widgets.canvas import component
-from pages.widgets.chart import run_in_file_names
+from pages.widgets.chart import checkpoint_in_file_names, run_in_file_names
 from pages.widgets.snippet import notebook, snippet
 from viz.drawing import Drawing, can_be_saved, standalone_html
+from viz.forms import Texts
+from viz.paper.page import COLUMNS, Paper, reason_not_to_draw, save
+from viz.tokens import visible
 
 LONGEST_SOURCE = 110
 """characters of the source under a saved picture"""
 
+TAB, PAGE = "tab", "page"
 _COMPUTED = ("=", "+", "-", "@", "\t", "\r", "\n")
 """with what the cells begin that a spreadsheet takes for formulas"""
 
@@ -33,21 +40,124 @@ class Picture:
     title: str
     key: str
     content: Any
-    """a Plotly figure or a Drawing"""
+    """a Plotly figure, a Drawing, or Texts"""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A view of the page, and those of its pictures that can be saved."""
+
+    result: Result
+    pictures: tuple[Picture, ...]
 
 
 def export_view(result: Result, pictures: tuple[Picture, ...]) -> None:
-    """The export of a view: its pictures, all its arrays, and the call that makes them again.
+    """Draw the export of one view."""
+    export([Part(result, pictures)])
+
+
+def export(parts: Sequence[Part], page: Callable[[], Sequence[Part]] | None = None) -> None:
+    """Draw what saves figures for a paper, all arrays, and the call that makes them again.
 
     Args:
-        result: of the view.
-        pictures: those to be saved.
+        parts: the views that are drawn.
+        page: computes those of all tabs; None where they are drawn.
     """
     with st.container(border=True):
-        _offer(result, pictures)
+        if _saveable(parts):
+            _offer_figures(parts, page)
+        for part in parts:
+            if len(parts) > 1:
+                st.markdown(f"**{part.result.view.title}**")
+            _offer_numbers(part.result, part.pictures)
 
 
-def _offer(result: Result, pictures: tuple[Picture, ...]) -> None:
+def _offer_figures(parts: Sequence[Part], page: Callable[[], Sequence[Part]] | None) -> None:
+    """What to save, as which kind of file, and the button that saves it."""
+    run, view = parts[0].result.drawn or parts[0].result.run, parts[0].result.view
+    key, pictures = f"paper-{view.page}-{view.name}", _saveable(parts)
+    names: dict[Any, str] = {number: f"This figure: {picture.title}" for number, picture in enumerate(pictures)}
+    names |= {TAB: f"This tab: its {len(pictures)} figures, as ZIP"} if len(pictures) > 1 else {}
+    names |= {PAGE: "The page: the figures of all its tabs, as ZIP"} if page else {}
+    what = st.selectbox("What", list(names), format_func=names.__getitem__, key=f"{key}-what")
+    if what in names and what not in (TAB, PAGE) and (reason := _reason(pictures[what])):
+        st.caption(f"The browser saves this one, as SVG or as an image, because {reason}.")
+        _save_buttons(run, f"{_stem(run, pictures[what])}", (pictures[what],))
+        return
+    paper = _choose_paper(key)
+    chosen = [pictures[what]] if what not in (TAB, PAGE) else pictures
+    if what == PAGE and page:
+        chosen = _saveable(page())
+    drawable = [picture for picture in chosen if not _reason(picture)]
+    if left := len(chosen) - len(drawable):
+        st.caption(
+            f"Without {left} that the browser draws: choose {'it' if left == 1 else 'each'} above to save an SVG."
+        )
+    if len(chosen) == 1 and drawable:
+        name, content = f"{_stem(run, chosen[0])}.{paper.format}", partial(_file, run, chosen[0], paper)
+    else:
+        name, content = f"{_stem(run, None, view.page)}.zip", partial(_archive, run, drawable, paper)
+    if drawable:
+        label = f"Save {name}"
+        st.download_button(label, data=content, file_name=name, key=f"{key}-save", on_click="ignore", type="primary")
+
+
+def _saveable(parts: Sequence[Part]) -> list[Picture]:
+    return [picture for part in parts for picture in part.pictures if _can_be_saved(picture)]
+
+
+def _choose_paper(key: str) -> Paper:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        kinds = {"svg": "SVG", "pdf": "PDF", "png": "PNG, 300 dpi"}
+        chosen = st.segmented_control("Format", kinds, default="pdf", format_func=kinds.get, key=f"{key}-format")
+        widths = {count: f"{count} column{'s' * (count > 1)}, {width} in" for count, width in COLUMNS.items()}
+        columns = st.segmented_control("Width", widths, default=2, format_func=widths.get, key=f"{key}-columns")
+        captions = {"below": "Below", "metadata": "In the metadata", "none": "None"}
+        caption = st.segmented_control(
+            "Caption", captions, default="below", format_func=captions.get, key=f"{key}-caption"
+        )
+    # A choice that is taken back is the first one.
+    return Paper(chosen or "pdf", columns or 2, caption or "below")
+
+
+def _reason(picture: Picture) -> str:
+    """Why the server cannot draw it."""
+    if isinstance(picture.content, Drawing):
+        return "it is drawn there"
+    return reason_not_to_draw(picture.content)
+
+
+def _stem(run: Run, picture: Picture | None, page: str = "") -> str:
+    """Name of a file without ending: masks-maps-en-de-L1H2."""
+    name = (picture.key if picture else page).replace("_", "-")
+    checkpoint = checkpoint_in_file_names(run.trace.checkpoint)
+    return f"{name}-{checkpoint}-L{run.place.layer}H{run.place.head}"
+
+
+def _file(run: Run, picture: Picture, paper: Paper) -> bytes:
+    return save(picture.content, paper, f"{picture.title}. {run.place.title}", paper_caption(run))
+
+
+def _archive(run: Run, pictures: Sequence[Picture], paper: Paper) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for picture in pictures:
+            archive.writestr(f"{_stem(run, picture)}.{paper.format}", _file(run, picture, paper))
+    return file.getvalue()
+
+
+def paper_caption(run: Run) -> list[str]:
+    """The lines below a figure of a paper, or in its metadata."""
+    source, *_, place = _caption(run)
+    translation = visible(" ".join(run.trace.translation.split()))
+    name = shown_name(run.trace.checkpoint)
+    return [
+        visible(source) + (f" → {translation}" if translation else ""),
+        f"{place.removeprefix('In the sidebar: ')}. Checkpoint {name}, SHA-256 {run.trace.checkpoint_hash[:12]}.",
+    ]
+
+
+def _offer_numbers(result: Result, pictures: tuple[Picture, ...]) -> None:
     # The files are made when they are requested; by then the address is gone.
     view, run = result.view, result.drawn or result.run
     facts, trace = _facts(run) | {"view": _link()}, run.trace
@@ -58,13 +168,12 @@ def _offer(result: Result, pictures: tuple[Picture, ...]) -> None:
     tokens = {"src_tokens": trace.src_tokens, "tgt_tokens": trace.tgt_tokens}
     stem = f"{name}-{run_in_file_names(trace.checkpoint, trace.checkpoint_hash)}"
     files = {"HTML: the pictures, to open without a network": ("html", lambda: _html(facts, name, pictures))}
+    pictures = tuple(picture for picture in pictures if not isinstance(picture.content, Texts))
     files = files if pictures else {}
     files["CSV: the table, for a spreadsheet"] = ("csv", lambda: _csv(facts, result.table()))
     files["NPZ: all arrays, for numpy.load"] = ("npz", lambda: _npz(facts | tokens, result.arrays()))
     program = snippet(result, f"Attention Explorer: the numbers of {name}\nThis view: {_link()}")
     files["IPYNB: the Python below, as a notebook"] = ("ipynb", lambda: notebook(program, name, facts).encode())
-    if pictures:
-        _save_buttons(run, stem, pictures)
     with st.container(horizontal=True):
         for label, (ending, content) in files.items():
             key = f"export-{name}-{ending}"
@@ -79,9 +188,9 @@ def _save_buttons(run: Run, stem: str, pictures: tuple[Picture, ...]) -> None:
             "title": picture.title,
             "key": picture.key,
             "component": picture.content.component if isinstance(picture.content, Drawing) else "",
-            "file": stem if number == 0 else f"{picture.key}-{stem}",
+            "file": stem,
         }
-        for number, picture in enumerate(filter(_can_be_saved, pictures))
+        for picture in pictures
     ]
     data = {"targets": targets, "caption": _caption(run)}
     component("save")(key=f"save-{stem}", data=data)

@@ -71,7 +71,6 @@ def words_of(file: Path) -> str:
 @pytest.mark.parametrize(
     ("page", "pictures"),
     [
-        ("masks", {"Mask, scores and weights": (".st-key-masks-maps .modebar-btn", "Softmax of 3")}),
         (
             "heads_and_layers",
             {"All heads": (".mosaic canvas", "colours from 0 to 1"), "Lines of": (".lines canvas", "queries")},
@@ -84,7 +83,7 @@ def words_of(file: Path) -> str:
         ("decoding", {"Beam search": (".beam_tree .node", "step 0")}),
     ],
 )
-def test_a_picture_is_saved_with_its_labels_and_with_what_it_is_of_and_its_page_opens_without_a_network(
+def test_a_picture_that_the_browser_draws_is_saved_with_its_labels_and_with_what_it_is_of(
     page: str,
     pictures: dict[str, tuple[str, str]],
     server: str,
@@ -93,23 +92,47 @@ def test_a_picture_is_saved_with_its_labels_and_with_what_it_is_of_and_its_page_
     tmp_path: Path,
     translator: Translator,
 ) -> None:
-    """A page of a Plotly figure and one of a component are opened; a small window shows all of the export box."""
+    """A page of a component is opened; a small window shows all of the export box."""
     visit(server, visitor, page, **({"part": "Beam"} if page == "decoding" else {}))
     for picture, (drawn, shown) in pictures.items():
         visitor.page.locator(drawn).first.wait_for(state="attached")
+        choose(visitor, picture)
         png, svg = (saved(visitor.page, f"Save as {kind}: {picture}", tmp_path) for kind in ("PNG", "SVG"))
         for file in (png, svg):
-            assert re.search(r"-en-de-[0-9a-f]{8}\.(png|svg)$", file.name)
+            assert re.search(r"-en-de-L1H2\.(png|svg)$", file.name)
         assert colours_in(visitor.page, png) > 20
         words = words_of(svg)
         assert shown in words
         assert re.search("Checkpoint en-de, SHA-256 [0-9a-f]{64}", words)
         assert SOURCE in words
-    if page == "masks":
-        check_page_of_a_plotly_figure(visitor, browser, tmp_path, translator)
     if page == "temperature":
         check_page_of_a_component(visitor, browser, tmp_path, translator)
         check_small_window(visitor)
+
+
+def choose(visitor: Visitor, picture: str) -> None:
+    """Choose what is saved."""
+    what = visitor.page.get_by_role("combobox", name=re.compile("What")).last
+    with visitor.rerun():
+        what.click()
+        visitor.page.get_by_role("option", name=f"This figure: {picture}").first.click()
+        what.press("Escape")
+
+
+def test_a_figure_is_saved_for_a_paper_and_its_page_opens_without_a_network(
+    server: str, visitor: Visitor, browser: "Browser", tmp_path: Path, translator: Translator
+) -> None:
+    visit(server, visitor, "masks")
+    file = saved(visitor.page, "Save masks-maps-en-de-L1H2.pdf", tmp_path)
+    assert file.name == "masks-maps-en-de-L1H2.pdf"
+    assert file.read_bytes().startswith(b"%PDF")
+    with visitor.rerun():
+        visitor.page.get_by_role("radio", name="SVG").click()
+    with visitor.rerun():
+        visitor.page.get_by_role("radio", name="1 column").click()
+    root = ElementTree.parse(saved(visitor.page, "Save masks-maps-en-de-L1H2.svg", tmp_path)).getroot()
+    assert root.get("width") == "234pt"
+    check_page_of_a_plotly_figure(visitor, browser, tmp_path, translator)
 
 
 def check_page_of_a_plotly_figure(visitor: Visitor, browser: "Browser", tmp_path: Path, translator: Translator) -> None:
@@ -166,7 +189,7 @@ def check_small_window(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 800})
     visitor.page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollWidth <= 390")
     visitor.settle()
-    for name in ("Save as PNG", "Save as SVG", "HTML:", "NPZ:", "CSV:"):
+    for name in ("HTML:", "NPZ:", "CSV:"):
         box = visitor.page.get_by_role("button", name=name).first.bounding_box()
         assert box is not None, name
         assert 0 <= box["x"] <= box["x"] + box["width"] <= 390, name

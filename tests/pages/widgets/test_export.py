@@ -17,11 +17,11 @@ import pytest
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint, offer_models
 from model.needs import Need
 from pages import PAGES, page_of
-from pages.widgets.export import _csv
+from pages.widgets.export import _csv, _saveable
 from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family
 from tests.pages.figures import figure, numbers, tabs_of, words
 from tests.pages.test_pages import WITH_NUMBERS
-from viz.drawing import Drawing
+from viz.figure import StableFigure
 
 pytest.importorskip("streamlit")
 pytestmark = pytest.mark.usefixtures("valid_figures")
@@ -45,12 +45,14 @@ TITLE = "# Attention Explorer: the numbers of "
 
 @pytest.fixture
 def files(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
-    """Downloads by name, as soon as a page is opened."""
+    """Downloads by name, as soon as a page is opened; figures for papers are left out."""
     found: dict[str, bytes] = {}
-    monkeypatch.setattr(
-        "streamlit.download_button",
-        lambda _label, data, file_name, **_: found.update({file_name: data() if callable(data) else data}),
-    )
+
+    def save(_label: str, data: Any, file_name: str, **_: Any) -> None:
+        if not file_name.endswith((".pdf", ".zip")):
+            found[file_name] = data() if callable(data) else data
+
+    monkeypatch.setattr("streamlit.download_button", save)
     return found
 
 
@@ -58,7 +60,7 @@ def files(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
 def offered(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Pictures whose saving the pages offer."""
     found: list[Any] = []
-    monkeypatch.setattr("pages.widgets.export._save_buttons", lambda _view, _stem, pictures: found.extend(pictures))
+    monkeypatch.setattr("pages.widgets.export._offer_figures", lambda parts, _page: found.extend(_saveable(parts)))
     return found
 
 
@@ -172,7 +174,7 @@ def test_the_pictures_that_are_saved_are_those_of_the_page(page: str, open_app: 
     app = open_app(page, **QUERIES["own translation"], **WITH_ARRAYS.get(page, {}))
     assert offered or page in WITHOUT_PICTURES
     for picture in offered:
-        if not isinstance(picture.content, Drawing):
+        if isinstance(picture.content, StableFigure):
             drawn = figure(app, picture.key)["data"]
             assert [trace["type"] for trace in drawn] == [trace.type for trace in go.Figure(picture.content).data]
 
@@ -181,9 +183,8 @@ def test_tokens_as_buttons_are_in_the_html_and_are_no_picture_to_save(
     open_app: Callable, files: dict[str, bytes]
 ) -> None:
     app = open_app("pages/tokens_and_embeddings.py", source=SOURCE)
-    offers = [json.loads(part.proto.json) for part in app.get("bidi_component") if part.proto.component_name == "save"]
-    keys = [target["key"] for offer in offers for target in offer["targets"]]
-    assert keys == ["tokens_and_embeddings-strips"]
+    (what,) = [box for box in app.selectbox if box.label == "What"]
+    assert [option for option in what.options if option.startswith("This figure")] == ["This figure: The chosen token"]
     pages = [content for name, content in files.items() if name.endswith("html") and "embeddings-tokens-" in name]
     assert [b"data-position" in page for page in pages] == [True]
 
