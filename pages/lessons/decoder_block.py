@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from model.analysis.written import head_of_part, logit_parts, logit_parts_by_key
 from model.interventions import LiftCausalMask
 from model.run import Run
-from pages.lessons.reading import Facts
+from pages.lessons.reading import Facts, find
 
 
 def mask(run: Run) -> Facts:
@@ -59,4 +60,49 @@ def choice(run: Run) -> Facts:
         "after": trace.tgt_tokens[row],
         "first": trace.candidates[row][:3],
         "vocabulary": trace.logits.shape[-1],
+    }
+
+
+def writer(run: Run) -> Facts:
+    """The head that adds most to the lead of a written word over its runner-up, and the source word that it read."""
+    trace = run.trace
+    if not any(kind.crosses for kind in trace.kinds):
+        return None
+    row = find(trace.next_tokens, "Tier", len(trace.next_tokens) // 2)
+    token = trace.next_ids[row]
+    other = next(one for one in trace.candidates[row] if one.id != token)
+    by_key = logit_parts_by_key(run.opened, trace, row, token, other.id)
+    crossing = {name: values for name, values in by_key.items() if head_of_part(name)[0] == "cross"}
+    best = max(crossing, key=lambda name: np.nan_to_num(crossing[name]).sum())
+    values, (_, layer, head) = np.nan_to_num(crossing[best]), head_of_part(best)
+    return {
+        "word": trace.next_tokens[row],
+        "other": other.token,
+        "layer": layer,
+        "head": head,
+        "lead": float(trace.logits[row, token]) - float(trace.logits[row, other.id]),
+        "adds": values.sum(),
+        "source": trace.src_tokens[int(values.argmax())],
+        "through": values.max(),
+    }
+
+
+def rest(run: Run) -> Facts:
+    """How much of the same lead heads add, how much feed-forwards, and how much all else."""
+    trace = run.trace
+    row = find(trace.next_tokens, "Tier", len(trace.next_tokens) // 2)
+    token = trace.next_ids[row]
+    other = next(one for one in trace.candidates[row] if one.id != token)
+    parts = logit_parts(run.opened, trace, row, token, other.id)
+    heads = sum(value for name, value in parts.items() if head_of_part(name))
+    forward = sum(value for name, value in parts.items() if name.endswith("feed_forward"))
+    return {
+        "word": trace.next_tokens[row],
+        "other": other.token,
+        "count": len(parts),
+        "heads": heads,
+        "forward": forward,
+        "else_": sum(parts.values()) - heads - forward,
+        "lead": float(trace.logits[row, token]) - float(trace.logits[row, other.id]),
+        "error": abs(sum(parts.values()) - float(trace.logits[row, token]) + float(trace.logits[row, other.id])),
     }

@@ -3,8 +3,12 @@
 import numpy as np
 
 from model.analysis.heads.softmax import product_statistics, softmax_at, softmax_jacobian
+from model.analysis.written import score_parts
+from model.analysis.written.of_scores import weight_with_score
+from model.analysis.written.of_stream import EMBEDDING, POSITION
 from model.run import Run
 from pages.lessons.reading import Facts, row_of_pronoun
+from pages.views.parts import part_label
 
 LOOKUP_WEIGHT = 0.9
 """on one key, from which on a row is little more than a lookup"""
@@ -68,3 +72,42 @@ def gradient(run: Run) -> Facts:
     jacobians = [softmax_jacobian(attention, run.head, row, 1.0, (1.0, attention.scale)).largest for row in rows]
     (plain, sharp), (most, _) = np.mean(jacobians, axis=0), np.max(jacobians, axis=0)
     return {"plain": plain, "sharp": sharp, "most": most, "divided": plain * attention.scale}
+
+
+def places(run: Run) -> Facts:
+    """What content and position of query and key add to the score of the row's strongest key, in the first layer."""
+    row, name, weights = row_of_pronoun(run)
+    best = int(weights.argmax())
+    queries, keys, pairs = run.compute(score_parts, run.trace, run.kind, run.layer, run.head, row, best)
+    if run.layer or POSITION not in queries or POSITION not in keys:
+        return None
+    own, other = ([names.index(part) for part in (EMBEDDING, POSITION)] for names in (queries, keys))
+    return {
+        "name": name,
+        "key": run.attention.key_tokens[best],
+        "score": pairs.sum(),
+        "content": pairs[own[0], other[0]],
+        "mixed": pairs[own[0], other[1]] + pairs[own[1], other[0]],
+        "position": pairs[own[1], other[1]],
+    }
+
+
+def sides(run: Run) -> Facts:
+    """The largest part of the query's side of the row's largest score, and the weight without it."""
+    row, name, weights = row_of_pronoun(run)
+    best = int(weights.argmax())
+    queries, keys, pairs = run.compute(score_parts, run.trace, run.kind, run.layer, run.head, row, best)
+    terms = pairs.sum(axis=1)
+    part = int(np.abs(terms).argmax())
+    without = float(pairs.sum() - terms[part])
+    return {
+        "name": name,
+        "key": run.attention.key_tokens[best],
+        "counts": (len(queries), len(keys)),
+        "score": pairs.sum(),
+        "part": part_label(queries[part]),
+        "term": terms[part],
+        "without": without,
+        "weight": weights[best],
+        "less": weight_with_score(run.attention, run.head, row, best, without),
+    }

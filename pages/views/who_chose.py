@@ -15,7 +15,7 @@ from model.run import Run
 from model.trace import Array
 from pages.views import OnRequest, Result, answer, view
 from pages.views.chosen_token import row_in
-from pages.views.controls import HEAD, KIND, LAYER, choice, menu, text
+from pages.views.controls import HEAD, KIND, LAYER, choice, menu, number, text
 from pages.views.parts import MOST, head_choices, part_bars, part_label, rank
 from viz.forms import Line, Lines, Map, Maps, Mark, Scale, Table
 from viz.theme import OKABE_ITO
@@ -30,12 +30,13 @@ def _stack(run: Run) -> str:
     return list(run.trace.streams)[-1]
 
 
-def _rows(run: Run) -> dict[int, str]:
-    rows = decoder_rows(run.trace.row_tokens, run.trace.next_tokens)
-    return {number: f"{number} {row}" for number, row in enumerate(rows)}
-
-
-ROW = menu("The row that", _rows, lambda run: row_in(run, _stack(run)), key="wrote_at", follows=True)
+ROW = number(
+    "Row of the word, {0} to {1}",
+    lambda run: (0, len(run.trace.next_ids) - 1),
+    lambda run: row_in(run, _stack(run)),
+    key="wrote_at",
+    follows=True,
+)
 
 
 def _others(run: Run, row: int) -> dict[int, str]:
@@ -77,9 +78,9 @@ def _switch_off(run: Run, row: int, against: int, typed: str) -> Iterator[tuple[
     gates = [(HeadGate(0.0, *head_of_part(name)),) for name in heads]
     effects: dict[str, float] = {}
     before = _difference(trace.logits, row, token, other)
-    for number, (name, logits) in enumerate(zip(heads, sweep(run.opened, trace, gates), strict=True), start=1):
+    for done, (name, logits) in enumerate(zip(heads, sweep(run.opened, trace, gates), strict=True), start=1):
         effects[name] = before - _difference(logits, row, token, other)
-        yield number / len(heads), dict(effects)
+        yield done / len(heads), dict(effects)
 
 
 def _difference(logits: Array, row: int, token: int, other: int | None) -> float:
@@ -128,6 +129,8 @@ def which_head(
         shows,
         {
             "word": trace.next_tokens[row],
+            "row": row,
+            "reads": decoder_rows(trace.row_tokens, trace.next_tokens)[row],
             "probability": float(probability[token]),
             "against": None if other is None else run.opened.tokenizer.tokens([other])[0],
             "against_probability": None if other is None else float(probability[other]),

@@ -1,10 +1,12 @@
-"""What recording every activation costs, beside the same forward pass that nobody records."""
+"""What recording every activation costs, beside a forward pass that nobody records; and its attribution beside it."""
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import torch
 
+from model.analysis.written import logit_parts_of_all
 from model.checkpoints.store import load_checkpoint
 from model.hooks import explicit_path
 from model.network.config import EOS
@@ -15,11 +17,11 @@ from tests.bench.sentences import TOKENS, text_of
 from tests.bench.table import Row
 
 ROUNDS = 21
-BUDGET = 1.5
+BUDGET, PARTS_BUDGET = 1.5, 2.0
 
 
 def recording(checkpoint: str, sizes: Sequence[int] = TOKENS, rounds: int = ROUNDS) -> Iterator[Row]:
-    """Two rows for each number of tokens: all activations as numpy arrays, and the finished Trace."""
+    """Three rows for each number of tokens: all activations as numpy arrays, and the finished Trace."""
     translator = load_checkpoint(checkpoint, "cpu")
     model = translator.model
     for tokens in sizes:
@@ -29,6 +31,7 @@ def recording(checkpoint: str, sizes: Sequence[int] = TOKENS, rounds: int = ROUN
         work = {
             "forward": _once(lambda ids=ids: forward(model, ids)),
             "recorded": _once(lambda target=target: record(model, [target, target])),
+            "parts": _once(partial(logit_parts_of_all, translator, translator.trace_ids(text, target))),
             "trace": _once(lambda text=text, target=target: translator.trace_ids(text, target)),
         }
         measured(work, 3)
@@ -37,6 +40,9 @@ def recording(checkpoint: str, sizes: Sequence[int] = TOKENS, rounds: int = ROUN
         for name, title in (("recorded", "every activation recorded"), ("trace", "the finished Trace")):
             value = f"{found[name]:.1f} ms"
             yield Row(f"{title}, {tokens} tokens", value, beside, found[name] / found["forward"], BUDGET)
+        beside, ratio = f"every activation recorded {found['recorded']:.1f} ms", found["parts"] / found["recorded"]
+        title = f"the written tokens' logits, part by part, {tokens} tokens"
+        yield Row(title, f"{found['parts']:.1f} ms", beside, ratio, PARTS_BUDGET)
 
 
 @torch.inference_mode()

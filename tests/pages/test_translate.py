@@ -137,10 +137,21 @@ def test_views_below_each_other_have_their_titles_as_headings_and_on_their_expor
 def test_the_links_below_a_position_open_a_tab_that_there_is_on_this_position(open_app: Callable) -> None:
     app = open_app(source=SENTENCE, position="1")
     links = [dict(parse_qsl(link.proto.query_string)) for link in app.main.get("page_link")]
-    force, which = (link for link in links if "part" in link)
+    score, force, which = (link for link in links if "part" in link)
     page = open_app("pages/what_if.py", source=SENTENCE, **which)
     assert {force["part"], which["part"]} <= {tab.label for tab in page.tabs}
     assert page.selectbox(key="which_at").value == int(force["force_at"]) == 1
+    assert score["part"] in {view.title for view in page_of("attention_step_by_step.py").views}
+
+
+@pytest.mark.parametrize("position", [0, 2])
+def test_every_written_token_leads_to_the_head_that_wrote_it(open_app: Callable, position: int) -> None:
+    app = open_app(source=SENTENCE, position=str(position))
+    links = [dict(parse_qsl(link.proto.query_string)) for link in app.main.get("page_link")]
+    (here,) = [link for link in links if link.get("wrote_at") == str(position)][-1:]
+    page = open_app("pages/who_chose.py", source=SENTENCE, **here)
+    assert not page.exception
+    assert page.number_input(key="wrote_at").value == position
 
 
 @pytest.mark.parametrize("position", ["99", "-1", "x"])

@@ -4,7 +4,7 @@ With the scale of each norm frozen at its value in the run, all that lies betwee
 the sums are exact (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits").
 """
 
-from model.analysis.written.of_logits import logit_parts, logit_parts_by_key
+from model.analysis.written.of_logits import logit_parts, logit_parts_by_key, logit_parts_of_all
 from model.analysis.written.of_scores import score_parts, side_parts
 from model.analysis.written.of_stream import head_of_part, last_parts, stages, total, written_parts
 
@@ -13,6 +13,7 @@ __all__ = [
     "last_parts",
     "logit_parts",
     "logit_parts_by_key",
+    "logit_parts_of_all",
     "score_parts",
     "side_parts",
     "stages",

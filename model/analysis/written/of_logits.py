@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from model.analysis.written.of_stream import head_of_part, last_parts
+from model.analysis.written.of_stream import head_of_part, pull_back
 from model.checkpoints.checkpoint import Checkpoint
 from model.trace import Array, Trace
 
@@ -29,14 +29,31 @@ def logit_parts(
         ValueError: there is no such row or token, or residual stream or output could not be read.
     """
     direction, rest = _direction(opened, trace, position, token, against)
-    parts = last_parts(trace, _stack(trace), [position])
-    values = {name: float(part[0] @ direction) for name, part in parts.items()}
+    terms = pull_back(trace, _stack(trace), direction[None], [position])
+    values = {name: float(term[0]) for name, term in terms.items()}
     values |= {LAYERS if opened.logits_head.layers else BIAS: rest} if rest else {}
     if opened.logits_head.softcap is None:
         return values
     logits = trace.logits[position].astype(np.float64)
     logit = float(logits[token] - (0 if against is None else logits[against]))
     return values | {CAP: logit - sum(values.values())}
+
+
+def logit_parts_of_all(opened: Checkpoint, trace: Trace) -> dict[str, Array]:
+    """The logits of the tokens that the rows should predict, split by part: {part: (row,)}; all rows at once.
+
+    Raises:
+        ValueError: residual stream or output could not be read.
+    """
+    rows = range(len(trace.next_ids))
+    ways = [_direction(opened, trace, row, token, None) for row, token in enumerate(trace.next_ids)]
+    directions, rest = np.stack([direction for direction, _ in ways]), np.array([number for _, number in ways])
+    sums = pull_back(trace, _stack(trace), directions, rows)
+    sums |= {LAYERS if opened.logits_head.layers else BIAS: rest} if rest.any() else {}
+    if opened.logits_head.softcap is None:
+        return sums
+    logits = trace.logits[rows, list(trace.next_ids)].astype(np.float64)
+    return sums | {CAP: logits - np.sum(list(sums.values()), axis=0)}
 
 
 def logit_parts_by_key(
@@ -46,8 +63,8 @@ def logit_parts_by_key(
     of `logit_parts`. NaN where an intervention changed what the head wrote.
     """
     direction, _ = _direction(opened, trace, position, token, against)
-    parts = last_parts(trace, _stack(trace), [position], keys=True)
-    return {name: part[:, 0] @ direction for name, part in parts.items() if head_of_part(name)}
+    terms = pull_back(trace, _stack(trace), direction[None], [position], keys=True)
+    return {name: term[:, 0] for name, term in terms.items() if head_of_part(name)}
 
 
 def _stack(trace: Trace) -> str:

@@ -105,6 +105,58 @@ def stages(trace: Trace, stack: str, rows: Sequence[int] | None = None, keys: bo
     yield None, parts
 
 
+def pull_back(trace: Trace, stack: str, directions: Array, rows: Sequence[int], keys: bool = False) -> dict[str, Array]:
+    """What each part adds to the output of a stack in one direction a row, {part: (row,)}; with `keys` (key, row).
+
+    The same terms as those of `last_parts` times the directions: here the directions go back through the norms, so no
+    part is normalised again and none is kept.
+
+    Args:
+        trace: a run.
+        stack: "encoder" or "decoder".
+        directions: (row, d_model).
+        rows: positions of the stream.
+        keys: as of `stages`.
+
+    Raises:
+        ValueError: the residual stream could not be read in every layer.
+    """
+    _check_readable(trace, stack)
+    stream, take, d = trace.streams[stack], list(rows), directions
+    check, terms = bool(trace.interventions) and not keys, {}
+
+    def add(parts: Mapping[str, Array]) -> None:
+        terms.update({name: (part * d).sum(axis=-1) for name, part in parts.items()})
+
+    def back(norm: Norm, x: Array, beta: str) -> Array:
+        add({} if norm.beta is None else {beta: norm.beta.astype(np.float64)[None]})
+        return freeze(norm, x[take], transposed=True)(d)
+
+    following, name = None, f"{stack} output changed"
+    if stream.last_norm is not None:
+        d = back(stream.last_norm, stream.sublayers[-1].after, f"{stack} last beta")
+    for sublayer in reversed(stream.sublayers):
+        place = f"{stack} {sublayer.layer} {sublayer.name}"
+        if check and following is not None:
+            add(_difference(following, sublayer.after[take], name))
+        if sublayer.placement == "post" and sublayer.norm is not None:
+            d = back(sublayer.norm, sublayer.added, f"{place} beta")
+        if check:
+            before = sublayer.before[take].astype(np.float64)
+            add(_difference(sublayer.added[take], before + sublayer.out[take], f"{place} sum changed"))
+        add(_sublayer_parts(trace, sublayer, take, keys, check))
+        following, name = sublayer.before[take], f"{place} input changed"
+    if check and following is not None:
+        add(_difference(following, stream.embedded.stream[take], name))
+    add(_embedded_parts(stream.embedded, stack, take))
+    return dict(reversed(terms.items()))
+
+
+def _difference(whole: Array, summed: Array, name: str) -> Parts:
+    """What a change in the run added, by its name; nothing where that is no more than rounding."""
+    return {name: whole - summed.astype(np.float64)} if relative_error(summed, whole) > CHAIN_TOLERANCE else {}
+
+
 def through(norm: Norm, x: Array, parts: Mapping[str, Array], beta: str) -> Parts:
     """What a norm of `x`, (row, width), makes of the parts of x: its mean is each part's own, its scale frozen.
 
@@ -115,13 +167,18 @@ def through(norm: Norm, x: Array, parts: Mapping[str, Array], beta: str) -> Part
     return normed if norm.beta is None else normed | {beta: np.broadcast_to(norm.beta.astype(np.float64), x.shape)}
 
 
-def freeze(norm: Norm, x: Array) -> Callable[[Array], Array]:
-    """The linear function that a norm is with the scale that it has at `x`, (row, width), without its beta."""
+def freeze(norm: Norm, x: Array, transposed: bool = False) -> Callable[[Array], Array]:
+    """The linear function that a norm is with the scale that it has at `x`, (row, width), without its beta; or its
+    transpose."""
     x = x.astype(np.float64)
     centres = norm.kind == "LayerNorm"
     centred = x - x.mean(axis=-1, keepdims=True) if centres else x
     scale = norm.gamma / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + norm.eps)
-    return lambda part: (part - part.mean(axis=-1, keepdims=True) if centres else part) * scale
+
+    def centre(part: Array) -> Array:
+        return part - part.mean(axis=-1, keepdims=True) if centres else part
+
+    return (lambda part: centre(part * scale)) if transposed else (lambda part: centre(part) * scale)
 
 
 def completed(parts: Parts, whole: Array, name: str) -> Parts:

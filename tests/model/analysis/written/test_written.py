@@ -14,6 +14,7 @@ from model.analysis.written import (
     head_of_part,
     logit_parts,
     logit_parts_by_key,
+    logit_parts_of_all,
     score_parts,
     side_parts,
     written_parts,
@@ -96,8 +97,16 @@ def logit_errors(opened: Checkpoint, trace: Trace) -> Iterator[float]:
             yield abs(by_key.sum() - parts[name]) / largest
 
 
+def all_errors(opened: Checkpoint, trace: Trace) -> Iterator[float]:
+    logits = trace.logits[range(len(trace.next_ids)), list(trace.next_ids)].astype(float)
+    parts = logit_parts_of_all(opened, trace)
+    yield relative_error(summed(parts), logits)
+    one = logit_parts(opened, trace, 1, trace.next_ids[1])
+    assert {name: values[1] for name, values in parts.items()} == pytest.approx(one, rel=1e-6, abs=1e-6)
+
+
 def worst(opened: Checkpoint, trace: Trace) -> float:
-    return max([*stream_errors(trace), *score_errors(trace), *logit_errors(opened, trace)])
+    return max([*stream_errors(trace), *score_errors(trace), *logit_errors(opened, trace), *all_errors(opened, trace)])
 
 
 @lru_cache
@@ -340,3 +349,14 @@ def test_a_row_or_a_token_that_is_not_there_is_refused_in_a_sentence(place: tupl
     opened = own("post", "translator", tiny_config)
     with pytest.raises(ValueError, match=r"^no (position|token) "):
         logit_parts(opened, traced(opened), *place)
+
+
+@pytest.mark.parametrize("change", [None, *CHANGES[:6]], ids=lambda change: type(change).__name__)
+@pytest.mark.parametrize("name", ["post", "pre"])
+def test_a_logits_terms_are_the_parts_of_the_stream_times_one_row_of_the_output(name, change, tiny_config) -> None:
+    opened = own(name, "translator", tiny_config)
+    trace = opened.trace(SOURCE, TARGET, interventions=() if change is None else (change,))
+    row = opened.model.output.weight[EOS].double().numpy()
+    _, parts = written_parts(trace, "decoder")[-1]
+    terms = logit_parts(opened, trace, 2, EOS)
+    assert terms == pytest.approx({part: float(values[2] @ row) for part, values in parts.items()}, abs=1e-4)
