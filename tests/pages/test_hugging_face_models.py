@@ -461,8 +461,10 @@ def test_a_tab_that_the_model_cannot_fill_is_named_with_what_it_needs(name, lack
     app = open_model_page("pages/gradients.py", name)
     assert not app.exception
     missing = [caption.value for caption in app.caption if caption.value.startswith("The tab")]
-    assert len(missing) == bool(lacks)
-    assert all(lacks in each and Need.FULL_ROWS in each for each in missing)
+    of_rows = [each for each in missing if Need.FULL_ROWS in each]
+    assert len(of_rows) == bool(lacks)
+    assert all(lacks in each for each in of_rows)
+    assert all(Need.OWN_LAYERS in each for each in missing if each not in of_rows), "replaced weights, zeroed values"
     assert ("Through the softmax" in tabs_of(app)[1]) == (not lacks)
 
 
