@@ -266,6 +266,8 @@ def _show_header(file: str) -> None:
     if page.answer:
         with st.container(key="answer"):
             _line.set(st.empty())
+    elif not page.question:
+        st.markdown(page.look_for)
     if not show_course(file):
         show_tour(page.path)
 
