@@ -15,7 +15,7 @@ from viz.canvas import lines as line_picture
 from viz.canvas.mosaic import MOST_GROUPS, Group, mosaic
 from viz.drawing import Drawing, html_page, mounting_scripts
 from viz.steps.head import Choice, head_of
-from viz.steps.steps import STEPS, picture
+from viz.steps.steps import all_steps, picture
 from viz.tokens import decoder_names, decoder_rows, labels
 
 FIRST_HEIGHT = 480
@@ -142,10 +142,10 @@ def steps(trace: Any, kind: str | None = None, layer: int | None = None, head: i
     title = f"{trace.checkpoint} {trace.checkpoint_hash[:8]}, {kind} layer {layer} head {head}"
     drawings = tuple(
         picture(number, slices, Choice(*cell), f"{title}, step {number + 1}: {step.title}")
-        for number, step in enumerate(STEPS)
+        for number, step in enumerate(all_steps())
     )
     sections = tuple(
-        (f"{number}. {step.title}", step.text(slices).replace("$", "")) for number, step in enumerate(STEPS, 1)
+        (f"{number}. {step.title}", step.text(slices).replace("$", "")) for number, step in enumerate(all_steps(), 1)
     )
     place = f"{trace.kind(kind).title}, layer {layer}, head {head}, in seven steps"
     return Output(place, drawings, _run(trace), sections)

@@ -23,13 +23,13 @@ from viz.forms import Canvas, Map, Maps, Scale
 from viz.latex import attention_formula
 from viz.steps.arithmetic import explain_step, result_chain
 from viz.steps.head import PROJECTIONS, Choice, Head, head_of
-from viz.steps.steps import STEPS, picture, result, shapes
+from viz.steps.steps import all_steps, picture, result, shapes
 from viz.steps.strips import arithmetic_picture
 from viz.tokens import decoder_rows, numbered
 
 PROJECT, SUM_OF_V = 1, 6
 """steps in which a dimension of the head is chosen"""
-STEP = slider("Step", (1, len(STEPS)), 1, key="step")
+STEP = slider("Step", (1, 7), 1, key="step")
 PRESENT = toggle("Present", key="present", help="The matrices fill a screen.")
 QUERY = menu(
     "Query",
@@ -82,7 +82,7 @@ def steps(
     projection: str | None = PROJECTION,
 ) -> Result:
     """One of the seven steps of the head as an equation of matrices, and how one cell of its result is computed."""
-    number, one, head = step - 1, STEPS[step - 1], _head(run)
+    number, one, head = step - 1, all_steps()[step - 1], _head(run)
     cell = Choice(query, key, dimension, output or 0, projection or PROJECTIONS[0])
     shown, place = explain_step(number, head, cell), f"{run.kind} layer {run.layer} head {run.head}"
     title = f"{shown_name(run.trace.checkpoint)} {run.trace.checkpoint_hash[:8]}, {place}, step {step}: {one.title}"

@@ -28,7 +28,7 @@ from tests.bench.sentences import text_of
 from viz.drawing import Drawing
 from viz.special.heads_and_layers import head_map
 from viz.steps.head import Choice, head_of
-from viz.steps.steps import STEPS, picture
+from viz.steps.steps import all_steps, picture
 
 LAYER, HEAD = 1, 3
 TAUS = (1.0, 0.9, 0.8, 0.7, 0.6)
@@ -104,7 +104,7 @@ def _temperature(run: Run, _moved: int) -> None:
 
 def _matrices(run: Run, moved: int) -> None:
     head = head_of(run.attention, run.head)
-    draw(picture(moved % len(STEPS), head, Choice(2, 1, 0, 0), "a head"), "matrices")
+    draw(picture(moved % len(all_steps()), head, Choice(2, 1, 0, 0), "a head"), "matrices")
 
 
 def _row(run: Run, moved: int) -> None:

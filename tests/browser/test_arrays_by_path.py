@@ -16,7 +16,7 @@ from tests.viz.payload import decode, unpack
 from viz.canvas.mosaic import Group, mosaic
 from viz.drawing import Drawing, sources
 from viz.steps.head import Choice, head_of
-from viz.steps.steps import STEPS, picture
+from viz.steps.steps import all_steps, picture
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -94,7 +94,7 @@ def test_both_readers_of_the_table_make_the_same_matrices(
 ) -> None:
     attention = traces[name].attention(kind, traces[name].kind(kind).layers[-1])
     head = head_of(attention, HEAD, tuple(f"note {i}" for i, _ in enumerate(attention.query_tokens)))
-    for step in range(len(STEPS)):
+    for step in range(len(all_steps())):
         drawing = picture(step, head, Choice(), "title")
         header, sent = unpack(drawing)
         given = ("bytes", coded(drawing)) if as_bytes else ("given", [header, whole_arrays(attention, sent)])

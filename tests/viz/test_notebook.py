@@ -13,7 +13,7 @@ import pytest
 from model.trace import Trace
 from tests.viz.payload import decode, unpack
 from viz.notebook import Output, heads, lines, steps
-from viz.steps.steps import STEPS, step_arrays
+from viz.steps.steps import all_steps, step_arrays
 from viz.tokens import decoder_names, labels
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def test_the_steps_are_the_runs_matrices(trace: Trace) -> None:
     output = steps(trace, "decoder_self", 1, head=3, cell=(2, 1))
     attention = trace.attention("decoder_self", 1)
     found = [decode(payload) for payload in payloads(output)]
-    assert len(found) == len(STEPS) == len(output.sections)
+    assert len(found) == len(all_steps()) == len(output.sections)
     for step, (header, matrices) in enumerate(found):
         expected = step_arrays(attention, 3, step)
         assert set(matrices) == set(expected)

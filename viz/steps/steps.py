@@ -1,13 +1,14 @@
 """The seven steps of an attention head (paper, section 3.2): their titles, explanations and matrices."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pandas as pd
 
 from viz.drawing import Drawing, named
 from viz.steps.head import COLOURS, Array, Choice, Head, head_of
-from viz.steps.table import TABLE, arrays_of, facts_of, matrices, table_of
+from viz.steps.table import arrays_of, facts_of, matrices, table, table_of
 from viz.theme import colour_scales
 
 
@@ -81,17 +82,17 @@ def picture(step: int, head: Head, choice: Choice, title: str, presents: bool = 
         presents: whether they fill a screen; of several equations, each then has the rows of the chosen tokens alone.
     """
     places = {"query": choice.query, "key": choice.key, "dimension": choice.dimension, "model": choice.output}
-    table = TABLE["steps"][step]
+    rows = table()["steps"][step]
     header = {
         "step": step,
-        "steps": len(STEPS),
-        "chosen": {axis: places[axis] for axis in STEPS[step].chosen},
+        "steps": len(all_steps()),
+        "chosen": {axis: places[axis] for axis in all_steps()[step].chosen},
         "title": title,
         **({"rows": {axis: places[axis] for axis in ("query", "key")}} if presents else {}),
-        **({"temperature": head.temperature} if "redrawn" in table else {}),
+        **({"temperature": head.temperature} if "redrawn" in rows else {}),
         "path": head.attention.path,
-        **{part: table[part] for part in ("equations", "ranges")},
-        "axes": TABLE["axes"],
+        **{part: rows[part] for part in ("equations", "ranges")},
+        "axes": table()["axes"],
         "facts": facts_of(head),
         **labels_of(head),
         "colours": COLOURS,
@@ -110,8 +111,8 @@ def labels_of(head: Head) -> dict[str, dict[str, Any]]:
 def result(step: int, head: Head) -> tuple[dict[str, Array], pd.DataFrame]:
     """Every matrix of `step` by name, and the first result as a table."""
     found = list(matrices(step, head))
-    table = next(table_of(row, values, labels_of(head)["labels"]) for row, values in found if row.get("result"))
-    return {row["symbol"]: values for row, values in found}, table
+    first = next(table_of(row, values, labels_of(head)["labels"]) for row, values in found if row.get("result"))
+    return {row["symbol"]: values for row, values in found}, first
 
 
 def step_arrays(attention: Any, head: int, step: int) -> dict[str, Array]:
@@ -133,4 +134,7 @@ def _positions(count: int) -> str:
     return "1 position" if count == 1 else f"{count} positions"
 
 
-STEPS = tuple(Step(step["title"], step["section"], step["what"], tuple(step["chosen"])) for step in TABLE["steps"])
+@cache
+def all_steps() -> tuple[Step, ...]:
+    """The seven, in their order."""
+    return tuple(Step(one["title"], one["section"], one["what"], tuple(one["chosen"])) for one in table()["steps"])

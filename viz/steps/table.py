@@ -19,6 +19,7 @@ arrays of a `whole` range, or in all but a few outliers of a `robust` one. An eq
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,12 @@ from viz.steps.head import Head
 
 Array = np.ndarray
 Row = Mapping[str, Any]
-TABLE = json.loads((Path(__file__).parent / "steps.json").read_text(encoding="utf-8"))
+
+
+@cache
+def table() -> dict[str, Any]:
+    """The axes and the steps, as in the file."""
+    return json.loads((Path(__file__).parent / "steps.json").read_text(encoding="utf-8"))
 
 
 def facts_of(head: Head) -> dict[str, Any]:
@@ -56,7 +62,7 @@ def equations_of(equations: Sequence[Sequence[Row | str]], facts: Mapping[str, A
 
 def matrices(step: int, head: Head) -> list[tuple[Row, Array]]:
     """Each row of `step` (0 to 6) with its numbers, (rows, columns)."""
-    equations = equations_of(TABLE["steps"][step]["equations"], facts_of(head))
+    equations = equations_of(table()["steps"][step]["equations"], facts_of(head))
     rows = (part for equation in equations for part in equation if not isinstance(part, str))
     return [(row, values(row, head.array)) for row in rows]
 
@@ -77,7 +83,7 @@ def values(row: Row, at: Callable[[str], Array]) -> Array:
 def arrays_of(step: int, head: Head) -> dict[str, Array]:
     """The arrays that the pictures of `step` are made of, by name at the attention; none that is a part of another."""
     names = [row[field] for row, _ in matrices(step, head) for field in ("array", "mask") if field in row]
-    ranges = _filled(TABLE["steps"][step]["ranges"], facts_of(head))
+    ranges = _filled(table()["steps"][step]["ranges"], facts_of(head))
     names += [name for shared in ranges.values() for several in shared.values() for name in several]
     wholes = {name for name in names if "[" not in name}
     parts = (name for name in names if "@" not in name and (name in wholes or name.partition("[")[0] not in wholes))
@@ -90,9 +96,9 @@ def table_of(row: Row, numbers: Array, labels: Mapping[str, Sequence[str]]) -> p
         [f"{i} {labels[row[axis]][i]}" if row[axis] in labels else str(i) for i in range(size)]
         for axis, size in zip(("rows", "columns"), numbers.shape, strict=True)
     )
-    table = pd.DataFrame(numbers, columns=columns)
-    table.insert(0, row["symbol"], rows)
-    return table
+    frame = pd.DataFrame(numbers, columns=columns)
+    frame.insert(0, row["symbol"], rows)
+    return frame
 
 
 def _holds(part: Row | str, facts: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from tests.viz.payload import PLACES, decode
 from viz.latex import latex_number, number
 from viz.steps.arithmetic import explain_step, result_chain
 from viz.steps.head import Choice, Head, head_of
-from viz.steps.steps import STEPS, picture
+from viz.steps.steps import all_steps, picture
 from viz.steps.strips import arithmetic_picture, number_texts
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def test_a_model_that_does_not_scale_its_scores_divides_by_one(translator: "Tran
     np.testing.assert_array_equal(shown.scaled, shown.scores)
     assert result_chain(shown, choice)[2] == ("÷ 1", number(a.scores[2, 0, 0]))
     assert "sqrt" not in explain_step(2, shown, choice).latex
-    assert "leaves the division out" in STEPS[2].text(shown)
+    assert "leaves the division out" in all_steps()[2].text(shown)
 
 
 @pytest.mark.parametrize(("kind", "layer", "head"), PLACES)
@@ -119,7 +119,7 @@ def test_a_query_that_sees_nothing_has_no_softmax(trace: "Trace") -> None:
 def test_the_numbers_of_a_cell_pass_through_all_steps(trace: "Trace") -> None:
     a = trace.attention("encoder_self", 1)
     links = result_chain(head_of(a, 2), Choice(query=1, key=3, dimension=4, output=9))
-    assert len(links) == len(STEPS) == 7
+    assert len(links) == len(all_steps()) == 7
     assert links[1][1] == number(a.scores[2, 1, 3])
     assert links[2][1] == number(a.scaled[2, 1, 3])
     assert links[4][1] == number(a.pattern[2, 1, 3])

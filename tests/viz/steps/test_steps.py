@@ -11,8 +11,8 @@ from viz import tokens
 from viz.drawing import Drawing
 from viz.latex import attention_formula
 from viz.steps.head import Choice, head_of
-from viz.steps.steps import STEPS, picture, result, shapes
-from viz.steps.table import TABLE
+from viz.steps.steps import all_steps, picture, result, shapes
+from viz.steps.table import table
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -133,7 +133,7 @@ def test_compared_matrices_share_one_stated_range(trace: "Trace") -> None:
     assert ranges(5, "V", "z_1") == {(None, "values")}
     assert ranges(6, "out", "out_1") == {(None, "out")}
     assert ranges(4, "weights") == ranges(5, "weights") == {("viridis", None)}
-    for step in TABLE["steps"]:
+    for step in table()["steps"]:
         used = {row["range"] for equation in step["equations"] for row in equation if "range" in row}
         assert used == set(step["ranges"])
 
@@ -169,12 +169,14 @@ def test_shapes_and_numbers_are_in_words(trace: "Trace") -> None:
     head = head_of(trace.attention("cross", 0), 1)
     n, m = len(trace.tgt_tokens), len(trace.src_tokens)
     assert f"Q: {n} positions × 8 · K and V: {m} positions × 8" in shapes(head)
-    assert "√8 = 2.83" in STEPS[2].text(head)
-    for step in STEPS:
+    assert "√8 = 2.83" in all_steps()[2].text(head)
+    for step in all_steps():
         assert step.text(head).endswith(".")
-    assert "none of the" in STEPS[3].text(head)
+    assert "none of the" in all_steps()[3].text(head)
     hidden = len(trace.tgt_tokens) * (len(trace.tgt_tokens) - 1) // 2
-    assert f"{hidden} of {len(trace.tgt_tokens) ** 2}" in STEPS[3].text(head_of(trace.attention("decoder_self", 0), 0))
+    assert f"{hidden} of {len(trace.tgt_tokens) ** 2}" in all_steps()[3].text(
+        head_of(trace.attention("decoder_self", 0), 0)
+    )
 
 
 def test_each_step_lights_its_own_part_of_the_formula(trace: "Trace") -> None:
