@@ -93,5 +93,6 @@ def decode(payload: bytes | Drawing) -> tuple[dict[str, Any], dict[str, dict[str
     for row in (part for equation in equations for part in equation if not isinstance(part, str)):
         allowed = at(row["mask"]).reshape(-1, at(row["mask"]).shape[-1]) if "mask" in row else None
         found[row["symbol"]] = row | {"values": values(row, at), "allowed": allowed}
-        found[row["symbol"]] |= {side: axis(row[side]) for side in ("rows", "columns")}
+        sizes = zip(("rows", "columns"), found[row["symbol"]]["values"].shape, strict=True)
+        found[row["symbol"]] |= {side: axis(row[side]) | {"size": size} for side, size in sizes}
     return header, found
