@@ -28,7 +28,7 @@ def route() -> "st.Page":
     icon, sidebar = ROOT / "pages/frame/favicon.svg", "collapsed" if st.context.is_embedded else "auto"
     st.set_page_config(page_icon=icon, layout="wide", initial_sidebar_state=sidebar)
     # First of all: the page keeps its room free.
-    st.sidebar.markdown("#### Attention Explorer")
+    st.sidebar.markdown("**Attention Explorer**")
     # Two signs, since another visitor's run may have called st.navigation in the meantime.
     started_without_app = PagesManager.uses_pages_directory or runs_as_page()
     # Each run notes in its own copies which page it shows.

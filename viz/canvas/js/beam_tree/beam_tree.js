@@ -228,7 +228,7 @@ class View {
     }
     pen.add("g", {}).append(tree);
     const svg = canvas.node(...size);
-    if (format === "svg") download(svgFile(svg), `${file}.svg`);
+    if (format === "svg") downloadSvg(svg, file);
     else rasterise(svg, size).then((blob) => download(blob, `${file}.png`));
   }
 }

@@ -33,6 +33,7 @@ class View {
     this.typed.ran(data.texts);
     [this.kinds, this.off] = [data.kinds, data.off];
     this.place = this.pending.afterAnswer(data.place);
+    requestIdleCallback(() => setTimeout(letFormulasScroll, 500));
     // Streamlit's menu names the sections only, and marks none.
     for (const section of document.querySelectorAll("[data-testid=stTopNavSection]")) {
       section.toggleAttribute("data-current", section.textContent.startsWith(data.section));
@@ -55,5 +56,13 @@ class View {
     const { layers, heads } = this.kinds.find(({ name }) => name === this.place.kind);
     const wanted = this.place[what] + by;
     if (what === "layer" ? layers.includes(wanted) : wanted >= 0 && wanted < heads) this.go({ [what]: wanted });
+  }
+}
+
+// A formula that is wider than its place scrolls by the arrow keys, in every browser.
+function letFormulasScroll() {
+  for (const formula of document.querySelectorAll(".katex-display")) {
+    if (formula.scrollWidth > formula.clientWidth + 1) formula.tabIndex = 0;
+    else formula.removeAttribute("tabindex");
   }
 }

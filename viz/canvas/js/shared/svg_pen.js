@@ -99,9 +99,6 @@ class SvgPen {
   fillText(text, x, y) {
     const place = { x, y, "text-anchor": ANCHORS[this.textAlign], "dominant-baseline": BASELINES[this.textBaseline] };
     const node = this.add("text", { ...place, fill: this.paintServer() });
-    // Where the page's font is missing, another one takes the same room.
-    if (text.length > 1) node.setAttribute("textLength", this.measureText(text).width);
-    node.setAttribute("lengthAdjust", "spacingAndGlyphs");
     node.style.font = this.font;
     node.style.whiteSpace = "pre";
     node.textContent = text;
