@@ -1,8 +1,8 @@
 """Which heads of cross-attention align words: python -m model.alignment --checkpoint NAME --data FILE [--gold FILE].
 
-The reference is gold if people made it (--gold), else silver: links that a statistical model learns from the pairs of
---data and --align-with. Every head, and the mean of each layer, is scored teacher-forced on the reference translation,
-with each row taken for the word that it predicts and for the one that it reads. --json writes the list
+The reference is gold if it was made by reading (--gold), else silver: links that a statistical model learns from the
+pairs of --data and --align-with. Every head, and the mean of each layer, is scored teacher-forced on the reference
+translation, with each row taken for the word that it predicts and for the one that it reads. --json writes the list
 `alignment_heads` as Whisper's configurations have it, and what CTranslate2's converters take.
 """
 

@@ -1,7 +1,9 @@
 """Heads and layers: every head of every layer in one picture, one of them opened, and each one's statistics."""
 
+import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -9,24 +11,26 @@ import numpy as np
 import pandas as pd
 
 from model.analysis import words
-from model.analysis.heads import alignments, head_summary, head_weights, induction
+from model.analysis.heads import alignments, head_summary, head_weights, induction, silver_alignments
+from model.analysis.heads.alignments import AlignedPair, AlignmentReport
 from model.analysis.heads.head_summary import HeadSummary, summarise_kind
 from model.analysis.heads.head_tables import HeadTables, TableOptions, head_tables, norm_weighted, overview, rollout
 from model.analysis.heads.many_sentences import NOT_OF_A_SENTENCE, SCORES, read_heads, score_arrays
-from model.checkpoints.store import shown_name
+from model.checkpoints.store import checkpoint_path, shown_name
 from model.interventions import HeadGate
 from model.interventions.link import encode
+from model.needs import Need
 from model.network.attention import MultiHeadAttention
 from model.run import Run
 from model.trace import KIND_TITLES, Array
-from pages.views import Result, answer, view
-from pages.views.controls import HEAD, KIND, LAYER, SOURCE, SWITCH, choice, menu, toggle
+from pages.views import OnRequest, Result, answer, view
+from pages.views.controls import HEAD, KIND, LAYER, SOURCE, SWITCH, choice, menu, text, toggle
 from viz.canvas.lines import MOST_HEADS, lines
 from viz.canvas.mosaic import Group, mosaic
 from viz.drawing import Drawing
-from viz.forms import Canvas, Line, Lines, Mark, Table
+from viz.forms import Canvas, Line, Lines, Map, Maps, Mark, Scale, Table
 from viz.special.heads_and_layers import group_texts, head_map, numbered_spans, word_names, word_rows
-from viz.theme import OKABE_ITO
+from viz.theme import OKABE_ITO, WEIGHTS
 from viz.tokens import decoder_names, labels, numbered
 
 MEASURES = {"weights": "attention weight", "norms": "‖α v W_O‖", "rollout": "rollout"}
@@ -289,12 +293,7 @@ ORDER = choice("Order", lambda _, score: {"score": "By score", "layer": "By laye
 
 @view(
     "Over many sentences",
-    code=(
-        induction.induction_scores,
-        alignments.word_weights,
-        alignments.count_links,
-        alignments.alignment_error_rate,
-    ),
+    code=(induction.induction_scores, alignments.word_weights, alignments.count_links, alignments.alignment_error_rate),
 )
 def many(run: Run, score: str | None = SCORE, order: str | None = ORDER) -> Result:
     """One score of all heads over many sentences; the opened head's type and sentences; a click opens a head."""
@@ -378,6 +377,167 @@ def _score_chart(scores: pd.DataFrame, chosen: int, score: str, by_layer: bool) 
         chooses=[{"layer": int(one.layer), "head": int(one.head)} for one in scores.itertuples()],
         sets={"layer": LAYER, "head": HEAD},
     )
+
+
+def _gold_file(run: Run) -> Path | None:
+    """The file of gold links that comes with the opened checkpoint; None: there is none."""
+    path = checkpoint_path(run.opened.name) / alignments.GOLD_FILE
+    return path if os.path.isfile(path) else None  # which raises nothing where a folder may not be entered
+
+
+def _typed_pairs(text: str) -> list[tuple[str, str]]:
+    """Source and target of each pair of “source = target | source = target”.
+
+    Raises:
+        ValueError: a part is no pair; the sentence says how to write one.
+    """
+    parts = [part.split(" = ") for part in text.split(" | ") if part.strip()]
+    wrong = [part for part in parts if len(part) != 2 or not all(side.strip() for side in part)]
+    if wrong or not parts:
+        shown = " = ".join(wrong[0]) if wrong else text
+        raise ValueError(f"“{shown}” is no pair. Write: A dog runs. = Ein Hund rennt. | It is late. = Es ist spät.")
+    return [(source.strip(), target.strip()) for source, target in parts]
+
+
+REFERENCES = {"gold": "By reading: gold", "silver": "By a statistical model: silver"}
+ALIGNED_BY = choice(
+    "Words aligned",
+    lambda run: {name: label for name, label in REFERENCES.items() if name != "gold" or _gold_file(run)},
+    key="align_by",
+)
+TYPED_PAIRS = text(
+    "Sentence pairs, source = target | source = target",
+    lambda run, reference: (
+        (f"{run.trace.source} = {run.trace.translation}", "A dog runs. = Ein Hund rennt. | It is late. = Es ist spät.")
+        if reference == "silver"
+        else ()
+    ),
+    key="align_pairs",
+)
+
+
+def _align(run: Run, reference: str, pairs: str | None) -> Iterator[tuple[float, AlignmentReport | str]]:
+    """Score every head; a sentence where the pairs cannot be read or scored."""
+    try:
+        path = _gold_file(run)
+        gold = alignments.read_gold(path) if path else []
+        known: dict[str, list[Array]] = {}
+        texts = [(pair.source, pair.target) for pair in gold]
+        if reference == "gold":
+            silver = silver_alignments.silver_alignments(texts)
+            known = {"silver": [links.sure for links in silver]}
+            aligned = gold
+        else:
+            typed = _typed_pairs(pairs)
+            links = silver_alignments.silver_alignments(typed, texts)
+            aligned = [AlignedPair(*pair, each) for pair, each in zip(typed, links, strict=True)]
+        yield from alignments.measure_alignment(run.opened, aligned, reference, others=known)
+    except ValueError as error:
+        yield 1.0, str(error)
+
+
+ALIGN = OnRequest(
+    "Score every head",
+    "align_heads",
+    _align,
+    lambda run, reference, pairs: (run.opened, reference, pairs),
+    icon=":material/play_arrow:",
+)
+READINGS = {"predicts": "rows as what they predict", "reads": "rows as what they read"}
+
+
+@view(
+    "Which heads align words",
+    code=(
+        alignments.word_weights,
+        alignments.make_links,
+        alignments.count_links,
+        alignments.alignment_error_rate,
+        silver_alignments.silver_alignments,
+    ),
+    needs=(Need.CROSS_ATTENTION,),
+    on_request=ALIGN,
+)
+def aligned(
+    run: Run,
+    reference: str = ALIGNED_BY,
+    pairs: str | None = TYPED_PAIRS,
+    outcome: AlignmentReport | str | None = None,
+) -> Result:
+    """The alignment error rate of every head of cross-attention, read in both ways; the list of those that align."""
+    facts = {"done": isinstance(outcome, AlignmentReport), "problem": outcome if isinstance(outcome, str) else None}
+    facts |= {"reference": reference, "typed": pairs, "within": alignments.WITHIN}
+    if not facts["done"]:
+        return Result(facts=facts)
+    rates, best, layers = outcome.error_rates, outcome.alignment_heads, outcome.layers
+    first, predicting, gold = best[0], outcome.predicting_heads, _gold_file(run)
+    scale = Scale(0, 1, WEIGHTS, "alignment<br>error rate<br>0 to 1")
+    maps = {
+        READINGS[name]: Map(rates[..., number], scale=scale, what="alignment error rate")
+        for number, name in enumerate(alignments.CONVENTIONS)
+    }
+    rows = [f"layer {layer}" for layer in layers]
+    places = [
+        {"kind": "cross", "layer": layer, "head": head} for layer in layers for head in range(outcome.heads.shape[1])
+    ]
+    order = np.argsort(rates.min(axis=-1).ravel(), kind="stable")
+    means = outcome.mean_error_rates
+    facts |= {
+        "pairs": outcome.pairs,
+        "left_out": outcome.left_out,
+        "best": first,
+        "other": float(rates[layers.index(first.layer), first.head].max()),
+        "listed": [[one.layer, one.head] for one in best],
+        "conventions": [one.convention for one in best],
+        "mixed": any(one.convention != "predicts" for one in best),
+        "predicting": [[one.layer, one.head] for one in predicting],
+        "predicting_best": predicting[0].aer,
+        "ctranslate2": outcome.ctranslate2,
+        "flips": int((rates.argmin(axis=-1) != 0).sum()),
+        "heads": len(places),
+        "means": dict(zip(layers, means.min(axis=-1).tolist(), strict=True)),
+        "baselines": {name: alignments.score_links(counts).aer for name, counts in outcome.baselines.items()},
+        "method": silver_alignments.METHOD,
+        "taught": len(alignments.read_gold(gold)) if gold and reference == "silver" else 0,
+    }
+    return Result(
+        {
+            "map": Maps(rows, [f"head {head}" for head in range(outcome.heads.shape[1])], maps, axes=("layer", "head")),
+            "table": Table(
+                _alignment_table(outcome, places, order),
+                floats="%.3f",
+                helps=ALIGNMENT_HELPS,
+                most_rows=12,
+                chooses=[places[place] for place in order.tolist()],
+                sets={"kind": KIND, "layer": LAYER, "head": HEAD},
+            ),
+        },
+        facts,
+        {"error_rates": rates, "layer_error_rates": means, "counts": outcome.heads},
+    )
+
+
+ALIGNMENT_HELPS = {
+    "predicts": "Error rate if a row stands for the target word that it predicts.",
+    "reads": "Error rate if a row stands for the target word that it reads, the one before.",
+    "precision": "Share of the head's links that are possible, in its better reading.",
+    "recall": "Share of the sure links that the head makes, in its better reading.",
+    "F1": "Harmonic mean of precision and recall.",
+}
+
+
+def _alignment_table(found: AlignmentReport, places: Sequence[dict[str, Any]], order: Array) -> pd.DataFrame:
+    counts = found.heads.reshape(len(places), *found.heads.shape[2:])
+    rows = []
+    for place in order.tolist():
+        rates = alignments.alignment_error_rate(counts[place])
+        scores = alignments.score_links(counts[place][rates.argmin()])
+        rows.append(
+            {"layer": places[place]["layer"], "head": places[place]["head"]}
+            | dict(zip(alignments.CONVENTIONS, rates.tolist(), strict=True))
+            | {"precision": scores.precision, "recall": scores.recall, "F1": scores.f1}
+        )
+    return pd.DataFrame(rows)
 
 
 PRODUCTS = {"qk": "W_Q W_Kᵀ", "ov": "W_V W_O"}

@@ -1,5 +1,6 @@
 """The page on heads without a browser: its map is the run's tensor in every look, its words say what was left out."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +12,9 @@ from model.analysis.heads.head_summary import summarise
 from model.analysis.heads.head_tables import TableOptions, head_tables, norm_weighted, rollout
 from model.analysis.heads.head_weights import weight_arrays
 from model.analysis.heads.many_sentences import SCORES, score_arrays
-from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
+from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, load_checkpoint
 from model.run import Run
-from pages.views.heads_and_layers import all_heads, heads, many
+from pages.views.heads_and_layers import aligned, all_heads, heads, many
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.figures import figure, numbers, words
 from viz.tokens import labels
@@ -250,3 +251,47 @@ def test_any_score_sorts_the_heads_and_names_the_opened_one(
 
 
 PLACED = ("layer", "head", "here")
+
+
+PAIRS = "A dog runs. = Ein Hund rennt. | Two cats sleep. = Zwei Katzen schlafen."
+
+
+def test_every_head_is_scored_on_typed_pairs_against_silver(translator: "Translator", trace: "Trace") -> None:
+    result = aligned(Run.of(translator, trace), reference="silver", pairs=PAIRS)
+    arrays, facts = result.arrays(), result.facts
+    assert (facts["pairs"], facts["reference"]) == (2, "silver")
+    for number, reading in enumerate(("what they predict", "what they read")):
+        drawn = result.shows["map"].maps[f"rows as {reading}"].values
+        np.testing.assert_array_equal(drawn, arrays["error_rates"][..., number])
+    best = arrays["error_rates"].min(axis=-1)
+    assert best[tuple(facts["listed"][0])] == best.min()
+    table = result.shows["table"]
+    assert table.chooses[0] == {"kind": "cross"} | dict(zip(("layer", "head"), facts["listed"][0], strict=True))
+    assert list(np.minimum(table.frame["predicts"], table.frame["reads"])) == sorted(best.ravel())
+
+
+@pytest.mark.parametrize("pairs", ["A dog runs.", "a = b = c", "a = ", " | ", "", "A dog = Ein Hund | cat"])
+def test_typed_pairs_that_are_none_are_answered_with_how_to_write_them(
+    pairs: str, translator: "Translator", trace: "Trace"
+) -> None:
+    result = aligned(Run.of(translator, trace), reference="silver", pairs=pairs)
+    assert "is no pair. Write: A dog runs. = Ein Hund rennt." in result.facts["problem"]
+    assert not result.shows
+    assert any("is no pair" in block.text for block in result.blocks)
+
+
+def test_gold_that_comes_with_a_checkpoint_is_offered_first_and_its_faults_are_named(
+    checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / DEFAULT_CHECKPOINT
+    shutil.copytree(checkpoint_folder / DEFAULT_CHECKPOINT, folder)
+    gold = folder / "alignments.tsv"
+    gold.write_text("# by hand\nA dog.\tEin Hund.\t0-0 1-1 2-2\nA cat.\tEine Katze.\t0-0 1?1\n", encoding="utf-8")
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(tmp_path))
+    opened = load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
+    run = Run.of(opened, opened.trace("A dog.", "Ein Hund."))
+    result = aligned(run)
+    assert (result.values["reference"], result.values["pairs"], result.facts["pairs"]) == ("gold", None, 2)
+    assert set(result.facts["baselines"]) == {"diagonal", "silver"}
+    gold.write_text("A dog.\tEin Hund.\t0-9\n", encoding="utf-8")
+    assert "alignments.tsv, line 1: '0-9' names word 9" in aligned(run).facts["problem"]

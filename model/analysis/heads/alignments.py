@@ -1,4 +1,4 @@
-"""Word alignments: links made by people, and how far the links of each head of cross-attention are from them.
+"""Word alignments: links made by reading, and how far the links of each head of cross-attention are from them.
 
 A link joins a word and its translation. Of the reference's links some are sure, and all are possible (Och and Ney
 2003). A head links each target word to the source word with the largest weight. Row t of the decoder reads one target
@@ -19,7 +19,7 @@ from model.trace import Array, Tokens, Trace
 from model.training.data import read_lines
 
 GOLD_FILE = "alignments.tsv"
-"""in the folder of a checkpoint: pairs that people have aligned"""
+"""in the folder of a checkpoint: pairs with gold links"""
 WORD = re.compile(r"\w+|[^\w\s]")
 SPLITS: Mapping[str, re.Pattern[str]] = {"marks": WORD, "spaces": re.compile(r"\S+")}
 """how a text is cut into words: marks apart from letters, or at white space alone as in tokenised text"""
@@ -250,7 +250,7 @@ class AlignmentReport:
     """How well each head of cross-attention, and the mean of heads, aligns; counts are those of `count_links`."""
 
     reference: str
-    """gold: people's links; silver: those of a statistical model"""
+    """gold: links made by reading; silver: those of a statistical model"""
     layers: tuple[int, ...]
     """numbers of the layers with cross-attention"""
     heads: Array

@@ -206,6 +206,7 @@ NO_NUMBERS = {
 and timings do not repeat"""
 BUTTONS = {
     "Patterns": ("pattern_sweep",),
+    "Which heads align words": ("align_heads",),
     "Each box off": ("whole-each-off",),
     "Which heads matter": ("which_go",),
     "Many temperatures": ("temperature-run-many",),
