@@ -53,7 +53,7 @@ def folders(translator, tmp_path_factory):
 
 def test_transformers_opens_the_folder_and_gives_our_numbers_and_translations(folders, translator):
     transformers = pytest.importorskip("transformers")
-    theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(folders / "marian").eval()
+    theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(folders / "marian", attn_implementation="eager").eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folders / "marian")
     for text in TEXTS:
         ids = tokenizer(text, return_tensors="pt").input_ids
@@ -63,6 +63,7 @@ def test_transformers_opens_the_folder_and_gives_our_numbers_and_translations(fo
             found = theirs(input_ids=ids, decoder_input_ids=torch.tensor([trace.tgt_ids]), output_attentions=True)
             wrote = theirs.generate(ids, num_beams=1, do_sample=False, max_new_tokens=len(trace.next_ids))
         np.testing.assert_allclose(found.logits[0], trace.logits, rtol=1e-3, atol=1e-3)
+        assert len(found.cross_attentions) == translator.model.config.n_decoder_layers
         for layer, weights in enumerate(found.cross_attentions):
             np.testing.assert_allclose(weights[0], trace.attention("cross", layer).pattern, atol=1e-4)
         assert tokenizer.decode(wrote[0], skip_special_tokens=True) == trace.translation
