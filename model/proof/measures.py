@@ -223,7 +223,7 @@ def written(case: Case) -> float | str:
     Of a long text at most MOST_ROWS positions are summed, evenly spaced, and three rows of logits of any.
     """
     trace, kind = case.trace, case.trace.kind(case.kind)
-    if Need.STREAM not in case.translator.features:
+    if Need.STREAM not in case.opened.features:
         return "The residual stream could not be read in every layer."
     spaced = {name: _spaced(len(stream.tokens)) for name, stream in trace.streams.items()}
     errors = []
@@ -237,7 +237,7 @@ def written(case: Case) -> float | str:
     errors.append(relative_error(q @ k.T, scores[np.ix_(*sides.values())]))
     rows = _spaced(len(trace.next_ids), 3)
     ids = [trace.next_ids[row] for row in rows]
-    logits = [sum(logit_parts(case.translator, trace, *place).values()) for place in zip(rows, ids, strict=True)]
+    logits = [sum(logit_parts(case.opened, trace, *place).values()) for place in zip(rows, ids, strict=True)]
     errors.append(relative_error(np.array(logits), trace.logits[rows, ids]))
     return _largest(errors)
 

@@ -82,7 +82,7 @@ def test_a_broken_model_gets_a_sentence_and_another_one_opens(name, broken, whol
     assert BROKEN[name][1] in said(app)
     assert str(Path(broken[name]).parent) not in said(app), "what lies where on the server is nobody's business"
     assert app.selectbox(key="checkpoint").options[:2] == [name, "whole"]
-    assert {button.key for button in app.button} >= {"course-add-view"}, "the end of the sidebar"
+    assert {button.key for button in app.button} >= {"bar-share"}, "all of the frame"
     app.selectbox(key="checkpoint").set_value(str(whole)).run()
     assert not app.exception
     assert holds(app) == 3

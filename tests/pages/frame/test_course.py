@@ -74,7 +74,7 @@ def test_a_pasted_address_is_a_step(address: str, page: str, inputs: dict[str, s
 
 @pytest.mark.parametrize("address", ["", "  ", "http://localhost/nowhere", "https://[x", "javascript:alert(1)"])
 def test_a_pasted_text_that_is_no_view_is_a_sentence(address: str) -> None:
-    with pytest.raises(ValueError, match="Copy it with Link"):
+    with pytest.raises(ValueError, match="Copy it with Share"):
         step_at(address)
 
 
@@ -116,6 +116,7 @@ def test_the_list_of_steps_is_on_learn_and_becomes_a_draft(open_app: Callable) -
 
 def test_views_are_added_where_they_are_seen(open_app: Callable) -> None:
     app = open_app("pages/masks.py", source="a dog", layer="1")
+    app.button(key="bar-share").click().run()
     app.button(key="course-add-view").click().run()
     assert not app.exception
     (step,) = app.session_state["course-draft"].values()
