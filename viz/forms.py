@@ -129,8 +129,9 @@ class Scale:
 
     @classmethod
     def signed(cls, *arrays: Array, title: str = "") -> "Scale":
-        """Centred on 0, as wide as the largest number."""
-        return cls(*symmetric_range(*arrays), SIGNED, title)
+        """Centred on 0, as wide as the largest number, which stands below the title if there is one."""
+        low, high = symmetric_range(*arrays)
+        return cls(low, high, SIGNED, title and f"{title}<br>±{high:.3g}")
 
 
 WEIGHT = Scale(0, 1, WEIGHTS, "attention<br>weight<br>0 to 1")

@@ -29,7 +29,8 @@ def track_progress(source: str, place: Place, tau: float) -> None:
         state[TOUR] = state[TOUR] | {"sentence"}
     elif place != before[1]:
         state[TOUR] = state[TOUR] | {"head"}
-    if tau != before[2]:
+    # At another head the slider shows what is set there.
+    if tau != before[2] and place == before[1]:
         state[TOUR] = state[TOUR] | {"temperature"}
 
 

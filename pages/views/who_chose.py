@@ -172,7 +172,7 @@ def _head_map(heads: Mapping[str, float], kind: str) -> Maps:
     for (_, layer, head), value in places.items():
         values[layers.index(layer), head] = value
     columns = [f"head {head}" for head in range(values.shape[1])]
-    one = Map(values, ~np.isnan(values), Scale.signed(values, title="adds"), "adds")
+    one = Map(values, ~np.isnan(values), Scale.signed(np.nan_to_num(values), title="adds"), "adds")
     return Maps([f"layer {layer}" for layer in layers], columns, {"": one}, axes=("layer", "head"))
 
 

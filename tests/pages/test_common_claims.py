@@ -157,7 +157,7 @@ def test_numbers_that_are_written_as_words_are_those_of_the_lists() -> None:
     assert "Ten mistakes" in (TEXTS / "what_if.md").read_text(encoding="utf-8")
     assert len(STUDY) == 7
     assert "Seven language models" in (TEXTS / "since_2017.md").read_text(encoding="utf-8")
-    assert len({claim.number for claim in CLAIMS}) == 20
+    assert len({claim.number for claim in CLAIMS}) == 21
     assert define("claims").startswith("Twenty-one statements")
     assert len(WIDTHS) == 4
     assert VIEWS["sharpness"].on_request.label == "Run four small translators on this text"

@@ -218,7 +218,7 @@ def test_changes_that_are_kept_on_are_at_work_on_every_page_until_one_click_take
         )
         page.button(key="remove-0").click().run()
         assert "z is set to 0" not in words(page)
-        assert link(page) == ""
+        assert link(page) in ("", "[]"), "no changes"
         np.testing.assert_array_equal(
             numbers(figure(page, "translate-certainty")["data"][0]["y"]), own.target_probabilities
         )

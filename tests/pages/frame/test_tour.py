@@ -22,8 +22,8 @@ def test_a_step_is_ticked_off_when_it_has_been_done(open_app: Callable) -> None:
     app.text_area(key="source").set_value("a dog").run()
     assert ticked(app) == 1
     app.select_slider(key="head").set_value(2).run()
-    assert ticked(app) == 2
-    app.select_slider(key="tau").set_value(1.0).run()
+    assert ticked(app) == 2, "the temperature stays at the head where it was set, so the slider moved by itself"
+    app.select_slider(key="tau").set_value(0.5).run()
     assert ticked(app) == 3
     app.button(key="tour-close").click().run()
     assert ticked(app) == 0
