@@ -79,6 +79,23 @@ class Drawing:
         numbers = b"".join(_aligned(array.tobytes(), b"\0") for *_, array in encoded.values())
         return cls(component, struct.pack("<I", len(text)) + text + numbers)
 
+    @property
+    def header(self) -> Mapping[str, Any]:
+        """What the script draws besides arrays."""
+        return self._text[0]
+
+    @property
+    def names(self) -> list[str]:
+        """Of its arrays, in the order in which they are sent."""
+        return [name for name, *_ in self._text[1]]
+
+    @property
+    def _text(self) -> tuple[Mapping[str, Any], list]:
+        if not isinstance(self.data, bytes):
+            return self.data, []
+        (length,) = struct.unpack_from("<I", self.data)
+        return json.loads(self.data[4 : 4 + length])
+
 
 def named(path: str, name: str, *index: int | str) -> str:
     """The name of an array at `path`, or of its part at `index`: decoder.layers.1.cross_attn.pattern[3]."""

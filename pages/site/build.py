@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -16,12 +17,13 @@ from markdown_it import MarkdownIt
 
 from model.checkpoints.store import checkpoint_path, load_checkpoint
 from model.checkpoints.translator import Translator
-from pages.site.recording import LEARNED, Place, recording
+from model.trace import Trace
+from pages.site.recording import Place, recording
 from pages.views.words import fill
 from viz.drawing import sources
+from viz.site.pictures import headers
 from viz.site.scripts import COMPONENTS, PAGE, SITE, WORKER, joined
-from viz.steps.steps import STEPS
-from viz.theme import DECODER, KEY, QUERY, VALUE, colour_scales
+from viz.steps.steps import all_steps
 
 STORY = Path(__file__).parent / "story.md"
 SENTENCE = "I have never seen such a beautiful sunset."
@@ -29,8 +31,8 @@ PLACE: Place = ("cross", 2, 1)
 """where the page begins"""
 QUERY_ROW = 5
 BEAM = 4
-LEARNING = (0, len(STEPS) - 1)
-"""steps that show learned matrices"""
+TEXTS = {"encoder": "source", "decoder": "target"}
+"""what each stack reads, by the names of page.js"""
 FILES = ("model.safetensors", "tokenizer.model")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'; "
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -69,6 +71,15 @@ class Site:
     def folder(self) -> Path:
         return checkpoint_path(self.checkpoint)
 
+    @cached_property
+    def trace(self) -> Trace:
+        """The run that the page begins with."""
+        return self.translator.trace(SENTENCE)
+
+    @cached_property
+    def headers(self) -> dict[str, Any]:
+        return headers(self.trace)
+
     @property
     def place(self) -> Place:
         """Where the page begins: in a smaller model, the last layer or head."""
@@ -93,7 +104,7 @@ def build(out: Path, checkpoint: str, app: str) -> None:
         raise ValueError(f"The page runs translators with the network of the paper; {checkpoint} is another model.")
     site = Site(translator, checkpoint, app)
     out.mkdir(parents=True, exist_ok=True)
-    recorded = recording(translator, SENTENCE, site.place)
+    recorded = recording(site.trace, site.place, site.headers["steps"])
     names = {}
     for name in FILES:
         # With its hash in its name, a browser may keep a file for ever.
@@ -157,19 +168,25 @@ def page(site: Site, recorded: Mapping[str, Any], files: Sequence[Mapping[str, A
 def _words(site: Site, files: Sequence[Mapping[str, Any]], inside: bool) -> dict[str, Any]:
     """What Python and the page both say; it stands in Python."""
     kind, layer, head = site.place
+    kinds = {
+        each.name: {
+            "title": each.title,
+            "queries": TEXTS[each.queries],
+            "keys": TEXTS[each.keys],
+            "paths": [each.path(layer) for layer in each.layers],
+        }
+        for each in site.trace.kinds
+    }
     return {
         "config": json.loads((site.folder / "config.json").read_text(encoding="utf-8"))["model"],
         "checkpoint": site.folder.name,
         "files": list(files),
-        "scales": colour_scales(),
-        "colours": {"Q": QUERY, "K": KEY, "V": VALUE, "decoder": DECODER},
-        "steps": [
-            {"title": step.title, "chosen": step.chosen, "learns": number in LEARNING}
-            for number, step in enumerate(STEPS)
-        ],
+        "kinds": kinds,
+        "headers": site.headers,
+        "steps": [step.title for step in all_steps()],
         "place": {"kind": kind, "layer": layer, "head": head},
         "query": QUERY_ROW,
-        "learned": LEARNED,
+        "beam": BEAM,
         "app": site.app,
         "serviceWorker": not inside,
     }

@@ -1,73 +1,65 @@
 """The run that the page shows before its weights have come: every array that its pictures draw, as base64."""
 
 import base64
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from model.checkpoints.translator import Translator
-from model.network.config import BOS
-from model.tracer import record
+from model.trace import Trace
+from viz.drawing import named
+from viz.site.pictures import EMBEDDING
 
-PARTS = ("q", "k", "v", "scores", "scaled", "mask", "temperature", "pattern", "z", "out")
-LEARNED = ("w_q", "b_q", "w_k", "b_k", "w_v", "b_v", "w_o", "b_o")
+LEARNED = ("w_q", "b_q", "w_k", "b_k", "w_v", "b_v")
+"""arrays of which the recording has the part of one head; the rest would be most of it"""
+MASKING = 3
+"""number of the step whose picture is one of the decoder's own attention"""
 Place = tuple[str, int, int]
 """kind, layer, head"""
 
 
-def recording(translator: Translator, text: str, place: Place) -> dict[str, Any]:
-    """The run of `text` as the page reads it: texts, ids, pieces, and arrays by hook path.
-
-    Of the learned matrices of the place, those of its head alone are there; the rest of them is NaN.
+def recording(trace: Trace, place: Place, steps: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    """The run as the page reads it: texts, ids, pieces, and arrays by hook path.
 
     Args:
-        translator: of the weights that the page ships.
-        text: one sentence.
+        trace: of one sentence, of a translator.
         place: kind, layer and head that the page begins with.
+        steps: by kind, the headers of a head's pictures, as viz.site.pictures gives them.
     """
-    trace = translator.trace(text)
-    source, target = list(trace.src_ids), list(trace.next_ids)
-    activations = record(translator.model, [source, [BOS, *target[:-1]]])
-    arrays = {path: activations[path] for path in _paths(translator, place)} | _learned(translator, place)
     described, parts = [], []
-    for path, array in arrays.items():
+    for path, array in dict(_arrays(trace, place, steps)).items():
         kind = _kind(array)
         described.append([path, kind, list(array.shape)])
         data = array.astype(f"<{kind}").tobytes()
         parts.append(data + bytes(-len(data) % 4))
-    pieces = translator.tokenizer.tokens
     return {
         "text": trace.source,
         "translation": trace.translation,
-        "source": source,
-        "target": target,
-        "tokens": {"source": pieces(source), "target": pieces([BOS, *target[:-1]]), "next": pieces(target)},
+        "source": trace.src_ids,
+        "target": trace.next_ids,
+        "tokens": {"source": trace.src_tokens, "target": trace.tgt_tokens, "next": trace.next_tokens},
         "described": described,
         "bytes": base64.b64encode(b"".join(parts)).decode(),
     }
 
 
-def _paths(translator: Translator, place: Place) -> list[str]:
-    attentions = {address: path for address, (path, _) in translator.model.attentions().items()}
-    own, masked = attentions[place[:2]], attentions["decoder_self", place[1]]
-    paths = [f"src_embedding.{name}" for name in ("embedding", "positional", "sum")]
-    paths += ["memory", f"{own}_residual.before"]
-    paths += [f"{path}.{name}" for path in attentions.values() for name in ("pattern", "mask")]
-    # The picture of the mask is one of the decoder's own attention.
-    paths += [f"{own}.{name}" for name in PARTS] + [f"{masked}.scaled"]
-    return list(dict.fromkeys(paths))
-
-
-def _learned(translator: Translator, place: Place) -> dict[str, np.ndarray]:
-    path, _ = translator.model.attentions()[place[:2]]
-    d_k = translator.model.config.d_k
-    head = slice(place[2] * d_k, (place[2] + 1) * d_k)
-    arrays = {}
-    for name in LEARNED:
-        parameter = f"{path}.{name.replace('b_', 'w_')}.{'bias' if name.startswith('b') else 'weight'}"
-        array = translator.model.get_parameter(parameter).detach().cpu().numpy()
-        arrays[name] = array if name.endswith("o") else array[head]
-    return arrays
+def _arrays(trace: Trace, place: Place, steps: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
+    kind, layer, head = place
+    for name, array in trace.streams["encoder"].embedded.terms.items():
+        yield named(EMBEDDING, name), array
+    for each in trace.kinds:
+        for path in map(each.path, each.layers):
+            yield from ((named(path, name), trace.array(named(path, name))) for name in ("pattern", "mask"))
+    masked = trace.attention("decoder_self", layer)
+    yield from ((named(masked.path, name), masked.array(name)) for name in steps["decoder_self"][MASKING]["arrays"])
+    attention = trace.attention(kind, layer)
+    for name in (name for step in steps[kind] for name in step["arrays"]):
+        array = attention.array(name)
+        yield (
+            (named(attention.path, name, head), array[head])
+            if name in LEARNED
+            else (named(attention.path, name), array)
+        )
 
 
 def _kind(array: np.ndarray) -> str:

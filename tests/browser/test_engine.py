@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from model import interventions
@@ -32,6 +33,7 @@ from model.interventions import (
 )
 from tests.browser import engine as other
 from tests.browser.engine import CLOSE, Engine, differences, greedily, recorded, sources_of
+from viz.site.pictures import headers
 
 TEXT = "Two young girls are playing in the snow."
 CHANGES: list[tuple[Intervention, ...]] = [
@@ -247,6 +249,39 @@ def test_a_newer_question_stops_an_older_one_of_its_name(tiny: Engine) -> None:
     assert [message["id"] for message in messages if message.get("superseded")] == [0, 1]
     assert [message["id"] for message in messages if message.get("answer")] == [2]
     assert sum(message["id"] == 0 for message in messages if message.get("progress")) <= 1
+
+
+ARRAYS = """async ({ source, target, paths }) => {
+    const answers = [];
+    const worker = new modules.worker.Answers(({ answer }) => answers.push(answer));
+    Object.assign(worker, { model, tokenizer });
+    await worker.receive({ id: 0, ask: "trace", source, target, changes: [] });
+    for (const path of paths) await worker.receive({ id: path, ask: "weights", path, topic: path });
+    const [{ arrays, tokens }, ...learned] = answers;
+    const plain = ([name, { values, shape }]) => [name, { values: Array.from(values), shape }];
+    return { tokens, arrays: Object.fromEntries(Object.entries(Object.assign({}, arrays, ...learned)).map(plain)) };
+}"""
+
+
+def test_the_pictures_of_a_head_find_every_array_under_the_name_that_python_has(
+    tiny: Engine, translator: Translator
+) -> None:
+    trace = translator.trace(TEXT)
+    attentions = [trace.attention(kind.name, layer) for kind in trace.kinds for layer in kind.layers]
+    question = {"source": trace.src_ids, "target": trace.next_ids, "paths": [each.path for each in attentions]}
+    answer = tiny.evaluate(ARRAYS, question)
+    assert {name: tuple(pieces) for name, pieces in answer["tokens"].items()} == {
+        "source": trace.src_tokens,
+        "target": trace.tgt_tokens,
+        "next": trace.next_tokens,
+    }
+    steps = headers(trace)["steps"]
+    for attention in attentions:
+        for name in {name for step in steps[attention.kind] for name in step["arrays"]}:
+            found, expected = answer["arrays"][f"{attention.path}.{name}"], attention.array(name).astype(float)
+            numbers = np.reshape(found["values"], found["shape"])
+            assert numbers.shape == expected.shape
+            assert abs(numbers - expected).max() <= CLOSE * abs(expected).max(), f"{attention.path}.{name}"
 
 
 def test_an_error_is_an_answer_and_the_next_question_is_answered(tiny: Engine) -> None:

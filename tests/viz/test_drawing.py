@@ -3,6 +3,7 @@
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 import plotly.graph_objects as go
 import pytest
 
@@ -67,3 +68,11 @@ def test_every_component_has_one_view_and_one_way_to_mount_it(name: str) -> None
     code, _ = sources(name)
     assert code.count("export default function mount(") == 1
     assert len(re.findall(r"^class View\b", code, re.MULTILINE)) == 1
+
+
+def test_a_drawing_says_what_its_header_and_its_arrays_names_are() -> None:
+    header, arrays = {"title": "3 Köpfe", "labels": ["é", ""]}, {"a.pattern[3]": np.ones((2, 3)), "mask": np.eye(3) > 0}
+    drawing = Drawing.pack("lines", header, arrays)
+    assert (drawing.header, drawing.names) == (header, [*arrays])
+    plain = Drawing("beam_tree", header)
+    assert (plain.header, plain.names) == (header, [])

@@ -9,7 +9,7 @@ ENGINE = ("products", "safetensors", "tokenizer", "network", "decoding", "interv
 """the model, each file after those that it imports"""
 WORKER = (*ENGINE, "worker")
 """what runs in a thread of its own"""
-PAGE = ("products", "safetensors", "adapter", "equations", "loading", "thread", "page")
+PAGE = ("products", "safetensors", "labels", "loading", "thread", "page")
 """what runs in the page itself"""
 COMPONENTS = ("matrices", "mosaic", "beam_tree")
 """the app's pictures that the page draws with"""

@@ -4,6 +4,7 @@
 import { Cache, Run } from "./network.js";
 import { BOS, EOS } from "./tokenizer.js";
 
+export const ALPHA = 0.6; // of the length penalty, in the paper
 const EXTRA_LENGTH = 50; // a translation may be at most this much longer than its source (section 6.1)
 const N_BARRED = 3; // <pad>, <unk> and <s> are never written
 
@@ -77,8 +78,8 @@ export function* greedy(model, source, options = {}) {
 }
 
 // Yields { tokens }, the best prefix; returns the best translations found, { tokens, logProbability, score }, best first.
-// The paper: beam 4, alpha 0.6.
-export function* beamSearch(model, source, { size = 4, alpha = 0.6, ...options } = {}) {
+// The paper: beam 4.
+export function* beamSearch(model, source, { size = 4, alpha = ALPHA, ...options } = {}) {
   const finished = [];
   for (const { prefixes, candidates } of beamSteps(model, source, { size, ...options })) {
     for (const { row, token, logProbability, fate } of candidates) {

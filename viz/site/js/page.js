@@ -3,21 +3,20 @@
 
 import { softmax } from "./products.js";
 import { widened } from "./safetensors.js";
-import { KINDS, Head, STEPS, embeddings, labels, pathOf, rowNames, softmaxStep } from "./equations.js";
-import { matricesData, mosaicData } from "./adapter.js";
+import { decoderRows, labels } from "./labels.js";
 import { Failure, isMetered, load, tooLittleMemory } from "./loading.js";
 import { Thread } from "./thread.js";
 
-const BEAM = 4;
 const at = (id) => document.getElementById(id);
 const words = JSON.parse(at("words").textContent);
-const config = words.config;
+const { config, kinds, headers } = words;
 const range = (count) => Array.from({ length: count }, (_, index) => index);
-const layersOf = (kind) => range(config[`n_${KINDS[kind].stack}_layers`]);
+const layersOf = (kind) => range(kinds[kind].paths.length);
+const pathOf = ({ kind, layer }) => kinds[kind].paths[layer]; // of an attention, "decoder.layers.2.cross_attn"
 
 class NotRecorded extends Error {}
 
-// A run as the pictures take it: { text, translation, source, target: ids, tokens: pieces, arrays }.
+// A run as the pictures take it: { text, translation, source, target: ids, tokens: pieces, arrays: by hook path }.
 function recordedRun({ described, bytes, ...run }) {
   const letters = atob(bytes);
   const all = Uint8Array.from(letters, (letter) => letter.charCodeAt(0)).buffer;
@@ -28,21 +27,13 @@ function recordedRun({ described, bytes, ...run }) {
     place += 4 * Math.ceil(sent.byteLength / 4);
     return [path, { shape, values: type === "f2" ? widened(sent) : sent }];
   };
-  return { ...run, arrays: withNotice(new Map(described.map(read))) };
-}
-
-// Asking for an array that was not recorded is an error of its own, which a picture answers with a sentence.
-function withNotice(arrays) {
-  const get = (path) => {
-    if (!arrays.has(path)) throw new NotRecorded(path);
-    return arrays.get(path);
-  };
-  return { get, has: (path) => arrays.has(path), set: (path, array) => arrays.set(path, array) };
+  return { ...run, arrays: Object.fromEntries(described.map(read)) };
 }
 
 const state = {
   run: recordedRun(JSON.parse(at("recording").textContent)),
   place: { ...words.place },
+  learned: {}, // arrays of the attention at `path`, which the model gave
   changes: [],
   made: false, // whether somebody here made changes; until then they are of the link
   chosen: { query: words.query, key: 0, dimension: 0, model: 0 },
@@ -59,12 +50,12 @@ let thread = null;
 // --- pictures ------------------------------------------------------------------------------------------------------
 
 const PICTURES = {
-  "positions-picture": () => matrices(embeddings(state.run), { title: "Embedding + position", marked: ["query", "model"] }),
+  "positions-picture": positions,
   "projections-picture": () => headStep(0),
   "scores-picture": () => headStep(1),
   "division-picture": () => headStep(2),
   "mask-picture": () => headStep(3, { ...state.place, ...maskPlace() }),
-  "softmax-picture": () => headStep(4),
+  "softmax-picture": softmaxStep,
   "values-picture": () => headStep(5),
   "output-picture": () => headStep(6),
   "heads-picture": allHeads,
@@ -77,43 +68,72 @@ function maskPlace() {
   return state.place.kind === "decoder_self" ? {} : { kind: "decoder_self" };
 }
 
-function matrices(equations, { title, marked, step = 0, ...more }) {
-  const chosen = Object.fromEntries(marked.map((name) => [name, state.chosen[name]]));
-  const rows = Math.max(...equations.flat().filter(({ rows }) => rows).map(({ rows }) => (rows.name ? rows.size : 0)));
-  const height = Math.min(Math.max(270 + 24 * Math.min(rows, 24), 480), 900);
-  return { component: "matrices", data: matricesData(equations, { step, steps: STEPS.length, chosen, height, title, ...more }, words.scales) };
+// A picture of matrices: its header from Python, completed.
+function matrices(fixed, arrays, { query, key, ...more }) {
+  const last = { query: query.length - 1, key: key.length - 1 };
+  const chosen = Object.fromEntries(Object.keys(fixed.chosen).map((axis) => [axis, Math.min(state.chosen[axis], last[axis] ?? Infinity)]));
+  return { component: "matrices", data: { header: { ...fixed, chosen, labels: { query, key }, ...more }, arrays } };
+}
+
+function positions() {
+  const { arrays, tokens } = state.run;
+  return matrices(headers.positions, arrays, { query: labels(tokens.source), key: [] });
 }
 
 async function headStep(part, place = state.place) {
-  const weights = words.steps[part].learns ? await weightsOf(place) : null;
-  const head = new Head(state.run, place, weights, config, words.colours);
-  state.chosen.query = Math.min(state.chosen.query, head.queries.size - 1);
-  state.chosen.key = Math.min(state.chosen.key, head.keys.size - 1);
-  const moves = part === 4 && state.tau !== null;
-  const equations = moves ? softmaxStep(head, weightsAt(head, state.tau)) : STEPS[part](head);
-  return matrices(equations, { title: nameOf(place), marked: words.steps[part].chosen, step: part });
+  const fixed = headers.steps[place.kind][part];
+  const { run } = state;
+  const arrays = await arraysOf(fixed.arrays, place, run);
+  const { queries, keys } = kinds[place.kind];
+  const notes = { query: queries === "target" ? decoderRows(run.tokens) : [] };
+  const facts = { ...fixed.facts, head: place.head };
+  const more = { path: pathOf(place), title: nameOf(place), facts, notes };
+  return matrices(fixed, arrays, { query: labels(run.tokens[queries]), key: labels(run.tokens[keys]), ...more });
 }
 
-// softmax(masked / τ), as the slider moves; when it rests, the run itself is made with it.
-function weightsAt(head, tau) {
-  const weights = new Float32Array(head.masked.length);
-  softmax(head.masked, [tau], [1, head.queries.size, head.keys.size], weights);
-  return weights;
+// The run's arrays, with those that a head needs of the model; throws NotRecorded where one has to wait for it.
+async function arraysOf(names, place, { arrays }) {
+  const path = pathOf(place);
+  const isThere = (all) => (name) => all[`${path}.${name}`] ?? all[`${path}.${name}[${place.head}]`];
+  if (names.every(isThere(arrays))) return arrays;
+  if (!state.live) throw new NotRecorded(path);
+  const all = { ...arrays, ...(await weightsOf(path)) };
+  if (!names.every(isThere(all))) throw new NotRecorded(path);
+  return all;
+}
+
+// While the slider moves, with softmax(masked / τ); when it rests, the run itself is made with it.
+async function softmaxStep() {
+  const { place, tau } = state;
+  const picture = await headStep(4);
+  if (tau === null) return picture;
+  const { data } = picture;
+  const path = pathOf(place);
+  const { shape: [, n, m] } = data.arrays[`${path}.scaled`];
+  const ofHead = (name) => data.arrays[`${path}.${name}`].values.subarray(place.head * n * m, (place.head + 1) * n * m);
+  const mask = ofHead("mask");
+  const values = new Float32Array(n * m);
+  softmax(ofHead("scaled").map((score, cell) => (mask[cell] ? score : -Infinity)), [tau], [1, n, m], values);
+  data.arrays = { ...data.arrays, [`${path}.pattern[${place.head}]`]: { values, shape: [n, m] } };
+  return picture;
 }
 
 function allHeads() {
   const { arrays, tokens } = state.run;
-  const groups = Object.entries(KINDS).map(([kind, { title, queries, keys }]) => {
-    const of = (name) => layersOf(kind).map((layer) => arrays.get(`${pathOf({ kind, layer })}.${name}`).values);
-    return { kind, title, queries: rowNames(tokens, queries), keys: labels(tokens[keys]), patterns: of("pattern"), masks: of("mask") };
-  });
   const { kind, layer, head } = state.place;
-  return { component: "mosaic", data: mosaicData(groups, config.n_heads, [kind, layer, head], `${words.checkpoint}, attention weights`, words.scales.viridis) };
+  const groups = headers.heads.groups.map((group) => ({ ...group, queries: rowNames(group.kind), keys: labels(tokens[kinds[group.kind].keys]) }));
+  return { component: "mosaic", data: { header: { ...headers.heads, groups, chosen: [kind, layer, head] }, arrays } };
+}
+
+// Of the decoder's rows what each reads and predicts.
+function rowNames(kind) {
+  const { tokens } = state.run;
+  return kinds[kind].queries === "target" ? decoderRows(tokens) : labels(tokens.source);
 }
 
 async function beamTree() {
   if (!state.live) throw new NotRecorded("the search");
-  const answer = await thread.ask("tree", { text: state.run.text, beam: BEAM, changes: state.changes });
+  const answer = await thread.ask("tree", { text: state.run.text, beam: words.beam, changes: state.changes });
   return answer && { component: "beam_tree", data: treeData(answer) };
 }
 
@@ -123,9 +143,8 @@ function treeData({ steps, pieces }) {
   let parents = [-1];
   for (const [step, { candidates }] of steps.entries()) {
     const first = nodes.length;
-    candidates.forEach(({ row, token, logProbability, fate }, rank) => {
+    candidates.forEach(({ row, token, logProbability, score, fate }, rank) => {
       const parent = parents[row];
-      const score = logProbability / ((5 + step + 1) / 6) ** 0.6;
       nodes.push({ step, rank, parent, label: labels([pieces[token]])[0], fate, token: logProbability - (nodes[parent]?.total ?? 0), total: logProbability, score });
     });
     parents = range(nodes.length).filter((index) => index >= first && nodes[index].fate === "kept");
@@ -134,30 +153,13 @@ function treeData({ steps, pieces }) {
   ranked.sort((one, other) => nodes[other].score - nodes[one].score);
   const path = [];
   for (let node = ranked[0]; node >= 0; node = nodes[node].parent) path.unshift(node);
-  return { nodes, winner: path, chosen: path, ranked: ranked.slice(0, BEAM), step: 0, start: "<s>", colour: words.colours.decoder };
+  return { ...headers.beam, nodes, winner: path, chosen: path, ranked: ranked.slice(0, words.beam) };
 }
 
-// The learned arrays of an attention: those of the recorded one are in the page, others come from the model.
-async function weightsOf(place) {
-  const path = pathOf(place);
-  const names = ["q", "k", "v", "o"].flatMap((name) => [`w_${name}.weight`, `w_${name}.bias`]);
-  const short = (name) => (name.endsWith("weight") ? name.slice(0, 3) : `b_${name[2]}`);
-  if (state.learned.path === path && (state.learned.head ?? place.head) === place.head) return state.learned.weights;
-  if (!state.live) throw new NotRecorded(path);
-  const asked = thread.ask("weights", { names: names.map((name) => `${path}.${name}`), topic: path });
-  // Several pictures wait for the same arrays.
-  const weights = asked.then((answer) => new Map(names.map((name) => [short(name), answer.get(`${path}.${name}`)])));
-  state.learned = { path, weights };
-  return weights;
-}
-
-// Of W_Q, W_K and W_V the recorded run has the part of one head; the rest of the matrix is NaN.
-function recordedWeights(name) {
-  const { values } = state.run.arrays.get(name);
-  if (name.endsWith("o")) return [name, values];
-  const whole = new Float32Array(values.length * config.n_heads).fill(NaN);
-  whole.set(values, words.place.head * values.length);
-  return [name, whole];
+// The learned arrays of an attention; several pictures wait for the same ones.
+function weightsOf(path) {
+  if (state.learned.path !== path) state.learned = { path, arrays: thread.ask("weights", { path, topic: path }) };
+  return state.learned.arrays;
 }
 
 // Draws what is on screen, and the rest when it comes there.
@@ -213,9 +215,7 @@ function mount(host, { component, data }) {
 
 const ON = {
   choose: (place) => choosePlace(place),
-  step(step) {
-    if (step > 0 && step <= STEPS.length) setPart(step - 1);
-  },
+  step: (step, id) => id === "part-picture" && setPart(step - 1),
   pick(picked, id) {
     if (picked.symbol === "mask" && id === "part-picture") toggleCell([picked.query, picked.key]);
     Object.assign(state.chosen, Object.fromEntries(Object.entries(picked).filter(([name]) => name in state.chosen)));
@@ -226,7 +226,7 @@ const ON = {
 // --- what is chosen ------------------------------------------------------------------------------------------------
 
 function nameOf({ kind, layer, head }) {
-  return `${KINDS[kind].title}, layer ${layer}, head ${head}`;
+  return `${kinds[kind].title}, layer ${layer}, head ${head}`;
 }
 
 function choosePlace(place) {
@@ -256,7 +256,7 @@ function say() {
   at("gate").setAttribute("aria-pressed", String(gate));
   at("changes").replaceChildren(...state.changes.map(changeItem));
   at("unchanged").hidden = state.changes.length > 0;
-  at("part-title").textContent = `${state.part + 1}. ${words.steps[state.part].title}`;
+  at("part-title").textContent = `${state.part + 1}. ${words.steps[state.part]}`;
   for (const [part, button] of [...at("parts").children].entries()) button.setAttribute("aria-pressed", String(part === state.part));
   const tau = state.tau ?? temperatureHere();
   at("temperature").value = Math.log10(tau);
@@ -290,14 +290,13 @@ function option(value, text) {
 // A head with its largest weight off the first query's row, as a button.
 function headItem(head) {
   const { kind, layer } = state.place;
-  const { queries, keys } = KINDS[kind];
-  const { values, shape: [, n, m] } = state.run.arrays.get(`${pathOf({ kind, layer })}.pattern`);
+  const { values, shape: [, n, m] } = state.run.arrays[`${pathOf({ kind, layer })}.pattern`];
   const row = Math.min(state.chosen.query, n - 1);
   const weights = values.subarray((head * n + row) * m, (head * n + row + 1) * m);
   const key = weights.indexOf(Math.max(...weights));
-  const query = rowNames(state.run.tokens, queries)[row];
+  const query = rowNames(kind)[row];
   const button = Object.assign(document.createElement("button"), { type: "button" });
-  button.append(`head ${head}`, Object.assign(document.createElement("small"), { textContent: `${query}: ${weights[key].toFixed(2)} to ${labels(state.run.tokens[keys])[key]}` }));
+  button.append(`head ${head}`, Object.assign(document.createElement("small"), { textContent: `${query}: ${weights[key].toFixed(2)} to ${labels(state.run.tokens[kinds[kind].keys])[key]}` }));
   button.setAttribute("aria-pressed", String(head === state.place.head));
   button.addEventListener("click", () => choosePlace({ head }));
   const node = document.createElement("li");
@@ -307,7 +306,7 @@ function headItem(head) {
 
 function inWords({ type, ...fields }) {
   const { kind, layer, head, ...values } = fields;
-  const place = [kind && KINDS[kind].title, layer !== undefined && `layer ${layer}`, head !== undefined && `head ${head}`].filter(Boolean).join(", ");
+  const place = [kind && kinds[kind].title, layer !== undefined && `layer ${layer}`, head !== undefined && `head ${head}`].filter(Boolean).join(", ");
   const what = Object.entries(values).map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(", ");
   return [type.replace(/(?<=[a-z])(?=[A-Z])/g, " "), what, place].filter(Boolean).join(" · ");
 }
@@ -345,7 +344,7 @@ function toggleCell(cell) {
 // Changes that need no number: what the list below the story offers.
 function offered(name) {
   const { kind, layer, head } = state.place;
-  const { stack, name: sublayer } = KINDS[kind];
+  const [stack, , , sublayer] = pathOf({ kind, layer }).split(".");
   return {
     mean: { type: "HeadGate", gate: 0, mode: "mean", kind, layer, head },
     uniform: { type: "UniformAttention", kind, layer, head },
@@ -403,7 +402,7 @@ async function translate(text) {
   at("translation").textContent = "";
   try {
     const onProgress = (sofar) => (at("growing").textContent = `${sofar} …`);
-    const answer = await thread.ask("translate", { text, beam: BEAM, changes: [] }, { onProgress });
+    const answer = await thread.ask("translate", { text, beam: words.beam, changes: [] }, { onProgress });
     if (!answer) return;
     state.translating = false;
     at("growing").textContent = "";
@@ -427,14 +426,14 @@ async function rerun() {
   try {
     const answer = await thread.ask("trace", { source, target, changes });
     if (!answer) return;
-    state.run = { ...state.run, tokens: answer.tokens, arrays: withNotice(answer.arrays) };
+    state.run = { ...state.run, tokens: answer.tokens, arrays: answer.arrays };
     state.tau = null;
     say();
     redraw();
     performance.mark("run-drawn");
     if (!changes.length) return;
     const onProgress = (sofar) => (at("changed").textContent = `${sofar} …`);
-    const changed = await thread.ask("translate", { text, beam: BEAM, changes }, { onProgress });
+    const changed = await thread.ask("translate", { text, beam: words.beam, changes }, { onProgress });
     if (changed) at("changed").textContent = changed.text === state.run.translation ? `${changed.text} (as before)` : changed.text;
   } catch (error) {
     note(`The change cannot be made: ${error.message}.`);
@@ -469,7 +468,7 @@ function readLink() {
   const query = new URLSearchParams(location.search);
   const [kind, layer, head] = (query.get("see") ?? "").split(".");
   const place = { kind, layer: Number(layer), head: Number(head) };
-  if (KINDS[kind] && layersOf(kind).includes(place.layer) && range(config.n_heads).includes(place.head)) state.place = place;
+  if (Object.hasOwn(kinds, kind) && layersOf(kind).includes(place.layer) && range(config.n_heads).includes(place.head)) state.place = place;
   if (query.get("source")?.trim()) {
     words.asked = query.get("source").trim().split(/\s+/).join(" ");
     at("sentence").value = words.asked;
@@ -553,8 +552,7 @@ function stepOfHash() {
 }
 
 function start() {
-  state.learned = { path: pathOf(words.place), head: words.place.head, weights: new Map(words.learned.map(recordedWeights)) };
-  at("parts").replaceChildren(...words.steps.map(({ title }, part) => {
+  at("parts").replaceChildren(...words.steps.map((title, part) => {
     const button = Object.assign(document.createElement("button"), { type: "button", textContent: `${part + 1}. ${title}` });
     button.addEventListener("click", () => setPart(part));
     return button;

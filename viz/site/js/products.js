@@ -136,3 +136,12 @@ export function joinHeads(z, heads, d_v, out) {
     }
   }
 }
+
+// Each of `count` matrices (rows, columns), transposed.
+export function transpose(x, [count, rows, columns], out) {
+  for (let matrix = 0, at = 0; matrix < count; matrix += 1) {
+    for (let i = 0; i < rows; i += 1) {
+      for (let j = 0; j < columns; j += 1, at += 1) out[(matrix * columns + j) * rows + i] = x[at];
+    }
+  }
+}

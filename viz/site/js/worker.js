@@ -1,10 +1,11 @@
 // The model in a thread of its own. A question is { id, ask, topic, ... }; an answer { id, answer }, { id, error } or, if a
 // newer question of the same topic came first, { id, superseded: true }. Without a topic it is what is asked. Translations send { id, progress } after each token.
 
+import { transpose } from "./products.js";
 import { readSafetensors } from "./safetensors.js";
 import { BOS, EOS, Tokenizer } from "./tokenizer.js";
 import { Transformer } from "./network.js";
-import { beamSearch, beamSteps, greedy } from "./decoding.js";
+import { ALPHA, beamSearch, beamSteps, greedy, lengthPenalty } from "./decoding.js";
 import { areCached, editsOf } from "./interventions.js";
 
 const MOST_TOKENS = 256; // of a source, as in the app
@@ -66,13 +67,14 @@ export class Answers {
     return { answer: { source, tokens, logProbability, text: this.tokenizer.decode(tokens) } };
   }
 
-  // The tree of a beam search: for each step the prefixes and the candidates, with texts.
+  // The tree of a beam search: for each step the prefixes and the candidates, with their scores and texts.
   async tree(question) {
     const { text, beam, changes } = question;
     const steps = [];
     const options = { edits: editsOf(changes, this.model), cached: areCached(changes), size: beam };
     const search = beamSteps(this.model, this.idsOf(text), options);
     for (let { done, value } = search.next(); !done; { done, value } = search.next()) {
+      for (const candidate of value.candidates) candidate.score = candidate.logProbability / lengthPenalty(steps.length + 1, ALPHA);
       steps.push(value);
       await this.pause(question);
     }
@@ -83,16 +85,30 @@ export class Answers {
   // One teacher-forced run: every array by hook path, and the pieces that each stack reads and predicts. The arrays move to
   // the page; they are not copied.
   async trace({ source, target, changes }) {
-    const arrays = this.model.trace(source, target, editsOf(changes, this.model));
+    const kept = this.model.trace(source, target, editsOf(changes, this.model));
+    const buffers = [...kept.values()].map(({ values }) => values.buffer);
     const pieces = (ids) => this.tokenizer.tokens(ids);
     const tokens = { source: pieces(source), target: pieces([BOS, ...target.slice(0, -1)]), next: pieces(target) };
-    return { answer: { arrays, tokens }, buffers: [...arrays.values()].map(({ values }) => values.buffer) };
+    return { answer: { arrays: { ...Object.fromEntries(kept), ...inputsOf(kept) }, tokens }, buffers };
   }
 
-  // Copies of learned arrays, by name in the checkpoint.
-  async weights({ names }) {
-    const copies = names.map((name) => [name, this.model.weights.get(name).slice()]);
-    return { answer: new Map(copies), buffers: copies.map(([, values]) => values.buffer) };
+  // Learned arrays of the attention at `path`, by hook path, cut into its heads.
+  async weights({ path }) {
+    const { n_heads: heads, d_model } = this.model.config;
+    const { d_k } = this.model;
+    const at = (name) => this.model.weights.get(`${path}.${name}`);
+    const turned = (name, cut, shape) => {
+      const values = new Float32Array(d_model * d_model);
+      transpose(at(`${name}.weight`), cut, values);
+      return { values, shape };
+    };
+    const found = { w_o: turned("w_o", [1, d_model, d_model], [heads, d_k, d_model]), b_o: { values: at("w_o.bias").slice(), shape: [d_model] } };
+    for (const name of ["q", "k", "v"]) {
+      found[`w_${name}`] = turned(`w_${name}`, [heads, d_k, d_model], [heads, d_model, d_k]);
+      found[`b_${name}`] = { values: at(`w_${name}.bias`).slice(), shape: [heads, d_k] };
+    }
+    const answer = Object.fromEntries(Object.entries(found).map(([name, array]) => [`${path}.${name}`, array]));
+    return { answer, buffers: Object.values(found).map(({ values }) => values.buffer) };
   }
 
   idsOf(text) {
@@ -122,6 +138,15 @@ export class Answers {
     });
     if (this.isSuperseded(question)) throw new Superseded();
   }
+}
+
+// What each attention computes its queries from, and its keys and values: under the names of Python's trace.
+function inputsOf(kept) {
+  const paths = [...kept.keys()].filter((path) => path.endsWith(".pattern")).map((path) => path.slice(0, -".pattern".length));
+  return Object.fromEntries(paths.flatMap((path) => {
+    const before = kept.get(`${path}_residual.before`);
+    return [[`${path}.query_input`, before], [`${path}.key_input`, path.endsWith("cross_attn") ? kept.get("memory") : before]];
+  }));
 }
 
 // In a thread of its own, and not where a test imports this file.
