@@ -135,7 +135,8 @@ def _stem(run: Run, picture: Picture | None, page: str = "") -> str:
 
 
 def _file(run: Run, picture: Picture, paper: Paper) -> bytes:
-    return save(picture.content, paper, f"{picture.title}. {run.place.title}", paper_caption(run))
+    origin = f"Checkpoint {shown_name(run.trace.checkpoint)}, SHA-256 {run.trace.checkpoint_hash}"
+    return save(picture.content, paper, f"{picture.title}. {run.place.title}", paper_caption(run), origin)
 
 
 def _archive(run: Run, pictures: Sequence[Picture], paper: Paper) -> bytes:

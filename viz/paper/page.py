@@ -57,7 +57,7 @@ class Paper:
         return COLUMNS[self.columns]
 
 
-def save(picture: Any, paper: Paper, title: str, caption: Sequence[str] = ()) -> bytes:
+def save(picture: Any, paper: Paper, title: str, caption: Sequence[str] = (), origin: str = "") -> bytes:
     """The picture as a file.
 
     Args:
@@ -65,6 +65,7 @@ def save(picture: Any, paper: Paper, title: str, caption: Sequence[str] = ()) ->
         paper: how it is saved.
         title: what it shows, plain text.
         caption: what it is of, plain text, a line each.
+        origin: which run and model it is of, for the metadata, whatever the caption.
 
     Raises:
         CannotDraw: it holds what Matplotlib cannot draw, or a letter that its font does not have; the message says so.
@@ -73,18 +74,18 @@ def save(picture: Any, paper: Paper, title: str, caption: Sequence[str] = ()) ->
     load_matplotlib()
     file = io.BytesIO()
     said = "\n".join(caption) if paper.caption != "none" else ""
-    figure.savefig(file, format=paper.format, dpi=DPI, metadata=_metadata(paper.format, title, said))
+    figure.savefig(file, format=paper.format, dpi=DPI, metadata=_metadata(paper.format, title, said, origin))
     return file.getvalue()
 
 
-def _metadata(file_format: str, title: str, caption: str) -> dict[str, Any]:
+def _metadata(file_format: str, title: str, caption: str, origin: str) -> dict[str, Any]:
     maker = "Attention Explorer"
     if file_format == "pdf":
-        return {"Title": title, "Subject": caption, "Creator": maker}
+        return {"Title": title, "Subject": caption, "Creator": maker, "Keywords": origin}
     if file_format == "svg":
-        return {"Title": title, "Description": caption, "Creator": maker}
+        return {"Title": title, "Description": caption, "Creator": maker, "Source": origin}
     # A PNG's own texts are Latin-1; Pillow writes others as international text.
-    return {"Title": title, "Description": caption, "Software": maker}
+    return {"Title": title, "Description": caption, "Software": maker, "Source": origin}
 
 
 def reason_not_to_draw(picture: Any) -> str:

@@ -133,8 +133,8 @@ def check_parts(content: Mapping) -> None:
         if shape.get("type", "line") not in ("line", "rect", "circle"):
             raise CannotDraw(f"it has a shape of the kind {shape['type']}")
     for trace in content["data"]:
-        symbols = (trace.get("marker") or {}).get("symbol") or ()
-        for symbol in {symbols} if isinstance(symbols, str) else {*symbols}:
+        symbols = (trace.get("marker") or {}).get("symbol", ())
+        for symbol in {symbols} if isinstance(symbols, str) else {*(() if symbols is None else symbols)}:
             find_marker(symbol)
         if (trace.get("line") or {}).get("dash", "solid") not in ("", *DASHES):
             raise CannotDraw(f"it has a line dashed as {trace['line']['dash']}")
