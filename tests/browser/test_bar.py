@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.browser.conftest import Visitor, wait_for_query
+from tests.browser.conftest import Visitor, heading_of, wait_for_query
 
 PHONE = {"width": 390, "height": 844}
 
@@ -23,7 +23,7 @@ def test_by_keys_alone_a_search_opens_a_page_a_tab_and_a_head(server: str, visit
     visitor.visit(f"{server}/masks")
     search(visitor, "decoding")
     visitor.page.keyboard.press("Enter")
-    visitor.page.get_by_role("heading", name="Decoding", exact=True, level=1).wait_for()
+    visitor.page.get_by_role("heading", name=heading_of("Decoding"), exact=True, level=1).wait_for()
     visitor.settle()
     search(visitor, "L1H2")
     visitor.page.get_by_role("dialog").get_by_role("button", name="Encoder self-attention, layer 1, head 2").wait_for()
@@ -69,7 +69,7 @@ def test_what_is_shared_names_the_view_and_says_that_this_machine_alone_has_it(s
     (source,) = re.findall('src="([^"]+)"', frame)
     visitor.page.keyboard.press("Escape")
     visitor.visit(source.replace("&amp;", "&"))
-    visitor.page.get_by_role("heading", name="Masks", exact=True).wait_for()
+    visitor.page.get_by_role("heading", name=heading_of("Masks"), exact=True).wait_for()
     assert not visitor.page.locator(".st-key-bar").count()
 
 

@@ -24,7 +24,7 @@ def test_the_home_page_opens_on_a_picture_and_ticks_off_what_a_person_has_done(s
     slider = visitor.page.get_by_test_id("stSidebar").get_by_role("slider", name="Temperature")
     slider.focus()
     slider.press("ArrowRight")
-    tour.get_by_text("temperature τ ✓").wait_for()
+    tour.get_by_text("Move τ ✓").wait_for()
     visitor.settle()
     assert tour.bounding_box()["height"] == pytest.approx(height, abs=2)
     tour.get_by_role("button").click()

@@ -244,10 +244,10 @@ def test_the_story_is_walked_by_buttons_and_by_keys(address: str, open_page: Cal
     assert 8 <= len(steps) <= 10
     for name in steps[1:]:
         reader.page.get_by_role("button", name="Next", exact=True).click()
-        assert urlsplit(reader.page.url).fragment == name
+        reader.until(lambda name=name: urlsplit(reader.page.url).fragment == name, f"{name} was not reached")
     reader.page.locator("h1").click()
     reader.page.keyboard.press("ArrowLeft")
-    assert urlsplit(reader.page.url).fragment == steps[-2]
+    reader.until(lambda: urlsplit(reader.page.url).fragment == steps[-2], "the arrow did not lead back")
     reader.page.get_by_role("button", name="Present", exact=True).click()
     shown = reader.page.locator("section.step").evaluate_all(
         "nodes => nodes.filter(n => n.offsetHeight).map(({ id }) => id)"

@@ -36,6 +36,8 @@ NARROWEST = {False: 1.55, True: 2.1}
 """inches of a panel beside others, by whether its cells are square and have their tokens' names"""
 LABELS = 0.3
 """share of the figure's width that labels beside a panel may take"""
+BETWEEN_ROWS = 0.9
+"""inches of the slanted labels and the title of each row, where panels stand below each other"""
 TICK = TEXT - 0.5
 NARROW = 4.0
 """inches of a figure that has no room beside its panels"""
@@ -150,7 +152,7 @@ def place_panels(figure: Any, panels: Sequence[Panel], width: float) -> float:
         rows = -(-len(main) // per_row)
         grid = figure.add_gridspec(rows, per_row)
         cells = [grid[number // per_row, number % per_row] for number in range(len(main))]
-        height = rows * max(drawn / len(tops), *(panel.least_height for panel in main))
+        height = rows * (max(drawn / len(tops), *(panel.least_height for panel in main)) + BETWEEN_ROWS)
         firsts = [number % per_row == 0 for number in range(len(main))]
     else:
         widths = [max(p.domain("x")[1] - p.domain("x")[0] for p in main if p.domain("x")[0] == left) for left in lefts]

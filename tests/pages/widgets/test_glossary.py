@@ -77,7 +77,8 @@ def test_a_word_that_is_nowhere_finds_nothing_and_no_word_finds_all() -> None:
 def test_the_page_shows_what_is_searched_for(open_app) -> None:
     app = open_app("pages/glossary.py", word="softmax")
     assert not app.exception
-    shown = [element.value for element in app.main.markdown if element.value.startswith("**")]
+    terms = [f"**{term.name}**" for term in find_terms("softmax")]
+    shown = [element.value for element in app.main.markdown if element.value.startswith(tuple(terms))]
     assert shown[0].startswith("**softmax**")
     assert len(shown) >= len(find_terms("softmax"))
     app = open_app("pages/glossary.py", word="<b>zebra</b>")
