@@ -21,6 +21,8 @@ CLICKED, SHOWN = "clicked", "clicks shown at"
 """in the session: value before and after the last click, by key of the control; when its run ended"""
 ON_ITS_WAY = 0.5
 """seconds that the browser's message may take"""
+OPEN_TAB = "open_tab"
+"""in the URL: the tab that a link inside the app opens"""
 LONGEST_IN_LINK = 2_000
 """characters: a server refuses a URL of 64 kB, and one character may take nine bytes there"""
 TOKEN = ("query", "key")
@@ -366,6 +368,10 @@ def tabs(views: Mapping[str, Callable[..., Any]], key: str, *args: Any, default:
         what the open tab's function returned.
     """
     register(key, default or next(iter(views)))
+    if (asked := st.query_params.get(OPEN_TAB)) is not None:
+        del st.query_params[OPEN_TAB]
+        if asked in views:
+            st.session_state[key] = asked
     for tab, show in zip(
         st.tabs(list(views), default=default, key=key, bind="query-params"), views.values(), strict=True
     ):

@@ -7,6 +7,7 @@ from types import MappingProxyType
 import streamlit as st
 
 from pages import PAGES, page_of
+from pages.widgets.controls import OPEN_TAB
 
 linked_pages: ContextVar[Mapping[str, "st.Page"]] = ContextVar("linked_pages", default=MappingProxyType({}))
 """path of a page's file -> its entry in the menu; empty where the page runs without app.py, which has the menu"""
@@ -30,6 +31,8 @@ def link_with(label: str, name: str, **chosen: str) -> None:
     """
     if linked_pages.get():
         page = page_of(f"{name}.py")
+        # Streamlit drops a parameter of the page that is left, and several pages call that of their tabs alike.
+        chosen = {OPEN_TAB if key == page.tabs_key else key: value for key, value in chosen.items()}
         st.page_link(linked_pages.get()[page.path], label=label, icon=page.icon, query_params=chosen)
 
 
