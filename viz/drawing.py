@@ -138,15 +138,20 @@ def sources(component: str) -> tuple[str, str]:
 
     A script names the files that it needs in its first line, `// needs: shared/mount.js ...`, and so do those.
     """
-    (own,) = SCRIPTS.glob(f"*/{component}.js")
-    files: list[Path] = []
-    _collect(own, files)
-    files.append(own.with_suffix(".css"))
+    files = files_of(component)
     script, style = (
         "\n".join(file.read_text(encoding="utf-8") for file in files if file.suffix == ending)
         for ending in (".js", ".css")
     )
     return script, style
+
+
+def files_of(component: str) -> list[Path]:
+    """Scripts and styles of a component, each after those that it needs."""
+    (own,) = SCRIPTS.glob(f"*/{component}.js")
+    files: list[Path] = []
+    _collect(own, files)
+    return [*files, own.with_suffix(".css")]
 
 
 def can_be_saved(component: str) -> bool:

@@ -17,12 +17,13 @@ from markdown_it import MarkdownIt
 
 from model.checkpoints.store import checkpoint_path, load_checkpoint
 from model.checkpoints.translator import Translator
+from model.run import TAUS
 from model.trace import Trace
 from pages.site.recording import Place, recording
+from pages.views.temperature import SCOPES
 from pages.views.words import fill
-from viz.drawing import sources
 from viz.site.pictures import headers
-from viz.site.scripts import COMPONENTS, PAGE, SITE, WORKER, joined
+from viz.site.scripts import PAGE, SITE, WORKER, joined, pictures
 from viz.steps.steps import all_steps
 
 STORY = Path(__file__).parent / "story.md"
@@ -78,7 +79,7 @@ class Site:
 
     @cached_property
     def headers(self) -> dict[str, Any]:
-        return headers(self.trace)
+        return headers(self.trace, TAUS, SCOPES["head"])
 
     @property
     def place(self) -> Place:
@@ -137,7 +138,7 @@ def page(site: Site, recorded: Mapping[str, Any], files: Sequence[Mapping[str, A
     if inside:
         contents = {name: base64.b64encode((site.folder / name).read_bytes()).decode() for name in FILES}
         blocks += [_block("text/plain", name, text) for name, text in contents.items()]
-    scripts = [*map(_component, COMPONENTS), joined(PAGE)]
+    scripts = [pictures(), joined(PAGE)]
     late = f"var OLD = {json.dumps(OLD)};{NOTICE}"
     policy = POLICY + f"script-src {' '.join(map(_hash, [late, *map(_inside_html, scripts)]))}; "
     policy += "worker-src blob:" if inside else "worker-src 'self' blob:; connect-src 'self'"
@@ -244,13 +245,6 @@ def _card(site: Site) -> str:
     # The card's headings stand below the page's.
     text = re.sub(r"(</?h)([1-4])>", lambda found: f"{found[1]}{int(found[2]) + 2}>", text)
     return f'<details id="card"><summary>Model card and terms of the data</summary><div>{text}</div></details>'
-
-
-def _component(name: str) -> str:
-    """A picture's script, in a scope of its own."""
-    script, style = sources(name)
-    inside = json.dumps(f"<style>{style}</style><div class='{name} component'></div>")
-    return f"{script}\n(window.components ??= {{}}).{name} = {{ mount, html: {inside} }};"
 
 
 def _block(kind: str, name: str, text: str) -> str:

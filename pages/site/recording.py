@@ -12,6 +12,7 @@ from viz.site.pictures import EMBEDDING
 
 LEARNED = ("w_q", "b_q", "w_k", "b_k", "w_v", "b_v")
 """arrays of which the recording has the part of one head; the rest would be most of it"""
+OF_EVERY_HEAD = ("pattern", "mask", "temperature")
 MASKING = 3
 """number of the step whose picture is one of the decoder's own attention"""
 Place = tuple[str, int, int]
@@ -49,7 +50,7 @@ def _arrays(trace: Trace, place: Place, steps: Mapping[str, Any]) -> Iterator[tu
         yield named(EMBEDDING, name), array
     for each in trace.kinds:
         for path in map(each.path, each.layers):
-            yield from ((named(path, name), trace.array(named(path, name))) for name in ("pattern", "mask"))
+            yield from ((named(path, name), trace.array(named(path, name))) for name in OF_EVERY_HEAD)
     masked = trace.attention("decoder_self", layer)
     yield from ((named(masked.path, name), masked.array(name)) for name in steps["decoder_self"][MASKING]["arrays"])
     attention = trace.attention(kind, layer)

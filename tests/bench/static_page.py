@@ -47,7 +47,7 @@ BEAM = """(text) => {
     return performance.now() - began;
 }"""
 MOVE = """async (place) => {
-    const slider = document.getElementById("temperature");
+    const slider = document.getElementById("softmax-picture").shadowRoot.querySelector("input");
     const before = performance.getEntriesByName("run-drawn").length;
     const [began, gaps] = [performance.now(), []];
     slider.value = place;

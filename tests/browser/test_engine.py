@@ -275,7 +275,7 @@ def test_the_pictures_of_a_head_find_every_array_under_the_name_that_python_has(
         "target": trace.tgt_tokens,
         "next": trace.next_tokens,
     }
-    steps = headers(trace)["steps"]
+    steps = headers(trace, (1.0,), "")["steps"]
     for attention in attentions:
         for name in {name for step in steps[attention.kind] for name in step["arrays"]}:
             found, expected = answer["arrays"][f"{attention.path}.{name}"], attention.array(name).astype(float)

@@ -29,7 +29,7 @@ APP = "https://app.example/"
 PATIENCE = 60_000
 """Milliseconds to wait for a condition, perhaps on a busy machine."""
 TYPED = "The girl likes the dog because it is friendly."
-PICTURES = "positions", "projections", "scores", "division", "mask", "softmax", "values", "output", "heads"
+PICTURES = "positions", "projections", "scores", "division", "mask", "softmax", "values", "output", "heads", "lines"
 DRAWN = """(id) => {
     const root = document.getElementById(`${id}-picture`).shadowRoot;
     const canvases = [...(root?.querySelectorAll("canvas") ?? [])];
@@ -198,7 +198,8 @@ def test_the_file_alone_does_the_same_without_any_request(
     off = HeadGate(0.0, kind=kind, layer=layer, head=head)
     expected = english.translate([TYPED], interventions=(off,))[0]
     reader.until(lambda: reader.changed.removesuffix(" (as before)") == expected, f"not {expected}")
-    slider = reader.page.get_by_role("slider", name="Temperature", exact=True)
+    reader.until_drawn("softmax")
+    slider = reader.page.get_by_role("slider", name="Temperature τ, redrawn in the browser", exact=True)
     slider.evaluate(
         "node => { node.value = 1.3; node.dispatchEvent(new Event('input')); node.dispatchEvent(new Event('change')); }"
     )
@@ -308,7 +309,7 @@ def test_where_megabytes_cost_money_the_page_asks_first(address: str, open_page:
     reader = open_page(address, before=metered)
     reader.until_drawn("heads")
     waiting = reader.page.locator("#beam .picture-note")
-    waiting.scroll_into_view_if_needed()
+    reader.page.locator("#beam").scroll_into_view_if_needed()
     reader.until(waiting.is_visible, "the beam needs the model")
     assert not [url for url in reader.requests if url.endswith(".safetensors")]
     reader.page.get_by_role("button", name=re.compile("Load the model")).click()

@@ -27,11 +27,12 @@ def live_weights(
             changes, how many others are at work in the run.
     """
     read = "scaled" if attention.reads_scaled else "pre_softmax"
-    parts = {name: named("", name, head) for name in ("pattern", "mask", read)}
+    parts = {name: named("", name, "{head}") for name in ("pattern", "mask", read)}
     square = {"mask": parts["mask"], "rows": "query", "columns": "key"}
     weights = {"symbol": "weights", "array": parts["pattern"], "scale": WEIGHTS, "result": True}
     masked = {"symbol": "masked", "array": parts[read], "made": "masked"}
     header |= {"path": attention.path, "equations": [[weights | square, masked | square]], "axes": AXES}
+    header |= {"facts": {"head": head}}
     header |= {"labels": dict(zip(AXES, names, strict=True)), "notes": {"query": notes}, "scales": colour_scales()}
-    arrays = {named(attention.path, part): attention.array(name)[head] for name, part in parts.items()}
+    arrays = {named(attention.path, name, head): attention.array(name)[head] for name in parts}
     return Drawing.pack("temperature", header, arrays)

@@ -1,7 +1,6 @@
 // The page: a recorded run first, then the model on one's own sentence. A story of steps, one picture leading each, and
 // below it all heads and changes.
 
-import { softmax } from "./products.js";
 import { widened } from "./safetensors.js";
 import { decoderRows, labels } from "./labels.js";
 import { Failure, isMetered, load, tooLittleMemory } from "./loading.js";
@@ -16,7 +15,8 @@ const pathOf = ({ kind, layer }) => kinds[kind].paths[layer]; // of an attention
 
 class NotRecorded extends Error {}
 
-// A run as the pictures take it: { text, translation, source, target: ids, tokens: pieces, arrays: by hook path }.
+// A run as the pictures take it: { text, translation, source, target: ids, tokens: pieces, changes, arrays by hook
+// path }.
 function recordedRun({ described, bytes, ...run }) {
   const letters = atob(bytes);
   const all = Uint8Array.from(letters, (letter) => letter.charCodeAt(0)).buffer;
@@ -27,7 +27,7 @@ function recordedRun({ described, bytes, ...run }) {
     place += 4 * Math.ceil(sent.byteLength / 4);
     return [path, { shape, values: type === "f2" ? widened(sent) : sent }];
   };
-  return { ...run, arrays: Object.fromEntries(described.map(read)) };
+  return { ...run, changes: [], arrays: Object.fromEntries(described.map(read)) };
 }
 
 const state = {
@@ -39,7 +39,6 @@ const state = {
   chosen: { query: words.query, key: 0, dimension: 0, model: 0 },
   step: 0, // the step of the story that is on screen
   part: 4, // of the seven steps of a head, below the story
-  tau: null, // while the slider moves
   live: false,
   waiting: null, // what was typed before the model is here
   translating: false,
@@ -55,10 +54,11 @@ const PICTURES = {
   "scores-picture": () => headStep(1),
   "division-picture": () => headStep(2),
   "mask-picture": () => headStep(3, { ...state.place, ...maskPlace() }),
-  "softmax-picture": softmaxStep,
+  "softmax-picture": liveWeights,
   "values-picture": () => headStep(5),
   "output-picture": () => headStep(6),
   "heads-picture": allHeads,
+  "lines-picture": lines,
   "beam-picture": beamTree,
   "part-picture": () => headStep(state.part),
 };
@@ -102,20 +102,35 @@ async function arraysOf(names, place, { arrays }) {
   return all;
 }
 
-// While the slider moves, with softmax(masked / τ); when it rests, the run itself is made with it.
-async function softmaxStep() {
-  const { place, tau } = state;
-  const picture = await headStep(4);
-  if (tau === null) return picture;
-  const { data } = picture;
+// The weights, drawn again while the slider in the picture moves; where it rests, the run itself is made with it.
+async function liveWeights() {
+  const { run, place } = state;
   const path = pathOf(place);
-  const { shape: [, n, m] } = data.arrays[`${path}.scaled`];
-  const ofHead = (name) => data.arrays[`${path}.${name}`].values.subarray(place.head * n * m, (place.head + 1) * n * m);
-  const mask = ofHead("mask");
-  const values = new Float32Array(n * m);
-  softmax(ofHead("scaled").map((score, cell) => (mask[cell] ? score : -Infinity)), [tau], [1, n, m], values);
-  data.arrays = { ...data.arrays, [`${path}.pattern[${place.head}]`]: { values, shape: [n, m] } };
-  return picture;
+  const arrays = await arraysOf(["pattern", "mask", "scaled", "temperature"], place, run);
+  const { queries, keys } = kinds[place.kind];
+  const numbered = (pieces) => labels(pieces).map((label, i) => `${i} ${label}`);
+  const tau = arrays[`${path}.temperature`].values[place.head];
+  const header = {
+    ...headers.softmax,
+    path,
+    title: nameOf(place),
+    facts: { head: place.head },
+    labels: { query: numbered(run.tokens[queries]), key: numbered(run.tokens[keys]) },
+    notes: { query: queries === "target" ? decoderRows(run.tokens) : [] },
+    temperature: headers.softmax.taus.find((each) => Math.fround(each) === tau) ?? tau,
+    row: Math.min(state.chosen.query, run.tokens[queries].length - 1),
+    changes: run.changes.filter((change) => !setsTemperature(change)).length,
+  };
+  return { component: "temperature", data: { header, arrays } };
+}
+
+function lines() {
+  const { arrays, tokens } = state.run;
+  const { place } = state;
+  const { queries, keys } = kinds[place.kind];
+  const predicts = queries === "target" ? labels(tokens.next) : null;
+  const more = { path: pathOf(place), title: nameOf(place), shown: [place.head], queries: labels(tokens[queries]), keys: labels(tokens[keys]), predicts };
+  return { component: "lines", data: { header: { ...headers.lines[place.kind], ...more }, arrays } };
 }
 
 function allHeads() {
@@ -215,6 +230,12 @@ function mount(host, { component, data }) {
 
 const ON = {
   choose: (place) => choosePlace(place),
+  tau: setTemperature,
+  row(row) {
+    state.chosen.query = row;
+    say();
+    redraw();
+  },
   step: (step, id) => id === "part-picture" && setPart(step - 1),
   pick(picked, id) {
     if (picked.symbol === "mask" && id === "part-picture") toggleCell([picked.query, picked.key]);
@@ -231,7 +252,6 @@ function nameOf({ kind, layer, head }) {
 
 function choosePlace(place) {
   state.place = { ...state.place, ...place };
-  state.tau = null;
   state.chosen.key = 0;
   say();
   redraw();
@@ -258,23 +278,20 @@ function say() {
   at("unchanged").hidden = state.changes.length > 0;
   at("part-title").textContent = `${state.part + 1}. ${words.steps[state.part]}`;
   for (const [part, button] of [...at("parts").children].entries()) button.setAttribute("aria-pressed", String(part === state.part));
-  const tau = state.tau ?? temperatureHere();
-  at("temperature").value = Math.log10(tau);
-  at("temperature").setAttribute("aria-valuetext", `τ = ${tauText(tau)}`);
-  at("tau").textContent = `τ = ${tauText(tau)}`;
   showLink();
-}
-
-function tauText(tau) {
-  return String(Number(tau.toPrecision(2)));
 }
 
 function isHere({ kind, layer, head }) {
   return kind === state.place.kind && layer === state.place.layer && head === state.place.head;
 }
 
-function temperatureHere() {
-  return state.changes.find((change) => change.type === "AttentionTemperature" && isHere(change))?.tau ?? 1;
+function setsTemperature(change) {
+  return change.type === "AttentionTemperature" && isHere(change);
+}
+
+function setTemperature(tau) {
+  const others = state.changes.filter((change) => !setsTemperature(change));
+  setChanges(tau === 1 ? others : [...others, { type: "AttentionTemperature", tau, ...state.place }]);
 }
 
 function item(label, note) {
@@ -321,7 +338,7 @@ function changeItem(change) {
 }
 
 function setChanges(changes) {
-  Object.assign(state, { changes, made: true, tau: null });
+  Object.assign(state, { changes, made: true });
   say();
   rerun();
 }
@@ -426,8 +443,7 @@ async function rerun() {
   try {
     const answer = await thread.ask("trace", { source, target, changes });
     if (!answer) return;
-    state.run = { ...state.run, tokens: answer.tokens, arrays: answer.arrays };
-    state.tau = null;
+    state.run = { ...state.run, changes, tokens: answer.tokens, arrays: answer.arrays };
     say();
     redraw();
     performance.mark("run-drawn");
@@ -523,18 +539,6 @@ function listen() {
   at("add").addEventListener("click", () => setChanges([...state.changes, offered(at("more").value)]));
   at("kind").addEventListener("change", ({ target }) => choosePlace({ kind: target.value, layer: Math.min(state.place.layer, layersOf(target.value).length - 1) }));
   at("layer").addEventListener("change", ({ target }) => choosePlace({ layer: Number(target.value) }));
-  at("temperature").addEventListener("input", ({ target }) => {
-    state.tau = 10 ** Number(target.value);
-    at("tau").textContent = `τ = ${tauText(state.tau)}, redrawn in the page`;
-    target.setAttribute("aria-valuetext", `τ = ${tauText(state.tau)}`);
-    redraw(["softmax-picture"]);
-  });
-  at("temperature").addEventListener("change", ({ target }) => {
-    if (!state.live) return;
-    const tau = Number(tauText(10 ** Number(target.value)));
-    const others = state.changes.filter((change) => !(change.type === "AttentionTemperature" && isHere(change)));
-    setChanges(tau === 1 ? others : [...others, { type: "AttentionTemperature", tau, ...state.place }]);
-  });
   at("back").addEventListener("click", () => goTo(state.step - 1));
   at("next").addEventListener("click", () => goTo(state.step + 1));
   at("present").addEventListener("click", () => {
