@@ -113,7 +113,7 @@ def show_page(
 def show_next(run: Run, page: Page) -> None:
     """At the end of a page, a link to the one that follows in the menu; a course has an order of its own."""
     following = next_page(page, run.opened.features)
-    if following and COURSE not in st.session_state:
+    if following and COURSE not in st.session_state and not presents():
         links(**{following.name: f"Next in the menu: {following.title}. {following.heading}"})
 
 

@@ -19,7 +19,7 @@ from pages import page_of
 from pages.compute.runs import Request
 from pages.compute.trace_file import file_of
 from pages.frame.share import LINK, LINK_WITHOUT_TEXT
-from pages.widgets.controls import LONGEST_IN_LINK
+from pages.widgets.controls import LONGEST_IN_LINK, OPEN_TAB
 
 SENTENCE = "a dog and a cat"
 
@@ -137,11 +137,11 @@ def test_views_below_each_other_have_their_titles_as_headings_and_on_their_expor
 def test_the_links_below_a_position_open_a_tab_that_there_is_on_this_position(open_app: Callable) -> None:
     app = open_app(source=SENTENCE, position="1")
     links = [dict(parse_qsl(link.proto.query_string)) for link in app.main.get("page_link")]
-    score, force, which = (link for link in links if "part" in link)
+    score, force, which = (link for link in links if OPEN_TAB in link)
     page = open_app("pages/what_if.py", source=SENTENCE, **which)
-    assert {force["part"], which["part"]} <= {tab.label for tab in page.tabs}
+    assert {force[OPEN_TAB], which[OPEN_TAB]} <= {tab.label for tab in page.tabs}
     assert page.selectbox(key="which_at").value == int(force["force_at"]) == 1
-    assert score["part"] in {view.title for view in page_of("attention_step_by_step.py").views}
+    assert score[OPEN_TAB] in {view.title for view in page_of("attention_step_by_step.py").views}
 
 
 @pytest.mark.parametrize("position", [0, 2])
