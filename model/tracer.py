@@ -6,6 +6,7 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -14,7 +15,7 @@ from model.hooks import Call, explicit_path, hook_points, keeping_calls, recordi
 from model.interventions import Intervention, applied
 from model.network.attention import MultiHeadAttention
 from model.network.network import EMBEDDINGS, Network
-from model.network.residual import Residual
+from model.network.residual import BatchNorm, Residual
 from model.on_demand import MappingOnDemand, SequenceOnDemand
 from model.trace import (
     Array,
@@ -315,7 +316,8 @@ class Reader:
         return self.activations["final" if name in self.predicts else "memory"]
 
     def _last_norm(self, name: StackName) -> Norm | None:
-        return read_last_norm(self.model.stacks[name].final_norm)
+        norm = self.model.stacks[name].final_norm
+        return None if isinstance(norm, nn.Identity) else read_norm(norm)
 
     def _embedded(self, name: StackName) -> Embedded:
         path = EMBEDDINGS[name]
@@ -334,6 +336,8 @@ class Reader:
         before, added, normed = (
             self.activations[f"{path}_residual.{point}"] for point in ("before", "added", "normed")
         )
+        # A norm that an intervention leaves out hands on what it reads.
+        left_out = np.array_equal(normed, before if residual.pre_norm else added)
         return SubLayer(
             stack=stack,
             layer=layer,
@@ -345,10 +349,11 @@ class Reader:
             after=added if residual.pre_norm else normed,
             hidden=self.activations.get(f"{path}.hidden"),
             placement="pre" if residual.pre_norm else "post",
-            norm=read_norm(residual.norm),
+            norm=None if left_out or isinstance(residual.norm, nn.Identity) else read_norm(residual.norm),
             gate=self.activations.get(f"{path}.gate"),
             up=self.activations.get(f"{path}.up"),
             b_2=self._b_2(stack, layer) if name == "feed_forward" else None,
+            adds=residual.adds,
         )
 
     def _b_2(self, stack: StackName, layer: int) -> Array | None:
@@ -397,16 +402,12 @@ def build_trace(
     )
 
 
-def read_norm(norm: nn.LayerNorm | nn.RMSNorm) -> Norm:
+def read_norm(norm: nn.LayerNorm | nn.RMSNorm | BatchNorm) -> Norm:
     """A norm's formula and what it learned."""
-    kind = "RMSNorm" if isinstance(norm, nn.RMSNorm) else "LayerNorm"
-    beta = getattr(norm, "bias", None)
+    kind, beta = "RMSNorm" if isinstance(norm, nn.RMSNorm) else "LayerNorm", getattr(norm, "bias", None)
+    if isinstance(norm, BatchNorm):
+        return Norm("BatchNorm", *map(_numpy, (norm.weight, beta)), norm.eps, *map(_numpy, (norm.mean, norm.variance)))
     return Norm(kind, _numpy(norm.weight), None if beta is None else _numpy(beta), norm.eps)
-
-
-def read_last_norm(norm: nn.Module) -> Norm | None:
-    """Of the norm after the last layer of a stack; None: there is none."""
-    return None if isinstance(norm, nn.Identity) else read_norm(norm)
 
 
 def _projections(module: MultiHeadAttention) -> Projections:

@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> None:
         if device == "cuda":
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     try:
-        trainer = _trainer(args, device)
+        trainer = _new_trainer(args, device)
         _run(trainer, args.minutes)
     finally:
         if distributed:
@@ -63,17 +63,19 @@ HELP = {
     "activation": "of the feed-forward networks; swiglu and geglu are gated",
     "tie_embeddings": "share one matrix between both embeddings and the output (section 3.4)",
     "scale_scores": "divide the attention scores by sqrt(d_k) (equation 1)",
-    "norm_function": "LayerNorm, or RMSNorm, which only divides by the root mean square",
+    "norm_function": "LayerNorm; RMSNorm, which only divides by the root mean square; BatchNorm; or none",
     "n_kv_heads": "heads of keys and values in self-attention, shared by the query heads; 0: as many as those",
     "biases": "biases in projections, feed-forward networks and norms",
     "qk_norm": "RMSNorm of each query and key",
     "window": "self-attention sees keys less than this many positions away; 0: all",
     "rope_base": "longest wavelength of RoPE, in units of 2 pi positions",
     "scale_embeddings": "multiply embeddings by sqrt(d_model) (section 3.4)",
+    "residual": "a residual connection around each sub-layer",
     "d_key": "width d_k of a head's queries and keys; 0: d_model / n_heads, as that of its values",
     "steps": "training steps in total",
     "max_tokens": "tokens per batch and process, padding included",
     "warmup": "warm-up steps of the learning rate (equation 3); 0 starts at the highest rate",
+    "rise": "without it the rate starts at the peak of the warm-up instead of rising to it",
     "lr_factor": "multiplies the learning rate",
     "cooldown": "number of final steps over which the rate decays linearly to zero",
     "label_smoothing": "epsilon of section 5.4; 0 turns it off",
@@ -147,13 +149,21 @@ def _add_option(group: argparse._ArgumentGroup, name: str, kind: Any, default: o
         group.add_argument(flag, type=str if choices else kind, choices=choices or None, default=default, help=text)
 
 
-def _trainer(args: argparse.Namespace, device: str) -> Trainer:
+def new_trainer(arguments: list[str]) -> Trainer:
+    """What the command line with these arguments trains, before its first step; raises what `main` raises."""
+    args = _parse(arguments)
+    return _new_trainer(args, pick_device(args.device))
+
+
+def _new_trainer(args: argparse.Namespace, device: str) -> Trainer:
     options, config, start = _options(args), _config(args), args.start
     task = TASKS[config.family]
     texts = [Text.read(name, config.family) for name in args.train]
     tokenizer = start.tokenizer if start else _tokenizer(args.out, sample_epoch(texts, "vocabulary"), config)
-    torch.manual_seed(options.seed)
-    model = new_network(config).to(device)
+    model = new_network(config)
+    # From a generator of their own: of several trainings in one process, each has the weights of its seed.
+    model.initialise(torch.Generator().manual_seed(options.seed))
+    model.to(device)
     if start:
         try:
             model.load_state_dict(start.model.state_dict())
@@ -197,7 +207,10 @@ def _evaluate(model: Network, tokenizer: Tokenizer, dev: list[Example], device: 
     scores = {"dev_loss": predictions.nats / predictions.tokens}
     if model.config.family == "encoder_decoder":
         translations = Translator("dev", "", model, tokenizer).translate([source for source, _ in dev], beam_size=1)
-        return scores | {"dev_bleu": sacrebleu.corpus_bleu(translations, [[target for _, target in dev]]).score}
+        targets = [target for _, target in dev]
+        exact = [translation == target for translation, target in zip(translations, targets, strict=True)]
+        bleu = sacrebleu.corpus_bleu(translations, [targets]).score
+        return scores | {"dev_bleu": bleu, "dev_exact": sum(exact) / len(exact)}
     if model.config.family == "encoder":
         return scores | {"dev_accuracy": predictions.correct / predictions.tokens}
     return scores | {"dev_bits_per_byte": predictions.bits_per_byte(dev)}

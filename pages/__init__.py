@@ -373,10 +373,23 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Learn",
                 question="What do you want to understand?",
                 icon=":material/school:",
-                summary="Ten lessons on real runs, from recurrence to today's models: at each station one thing to "
-                "do, one to look for, and a question that the run itself answers.",
+                summary="Lessons on real runs, from a dot product to today's models: at each station one thing to "
+                "do, one to look for, and a question that the run itself answers; exercises, and what is asked in "
+                "interviews.",
                 look_for="Each station sets a sentence and a head, and asks a question. The answer is computed from "
                 "the run on screen: change the sentence, and it changes, too.",
+            ),
+            Page(
+                path="pages/paper.py",
+                views_module="pages.views.paper",
+                tabs_key="paper",
+                title="The paper, line by line",
+                question="What does the paper say, and what does this model show?",
+                icon=":material/article:",
+                summary="“Attention Is All You Need” in its own order: short quotes, equations, figures and tables, "
+                "each beside this run's number; what is often told wrong; the whole program in one file.",
+                look_for="Open the paper beside this page. Each sentence has this run's number, what to look for, and "
+                "a link to where it is shown.",
             ),
             Page(
                 path="pages/common_claims.py",
@@ -385,8 +398,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Common claims, tested",
                 question="Is it true what people say about attention?",
                 icon=":material/fact_check:",
-                summary="Test common claims about attention on your own sentence; what much-read explanations get "
-                "wrong; the paper's results in context.",
+                summary="Test common claims about attention on your own sentence.",
                 look_for="Decide whether you believe a statement, then press its button. A result on one text and one "
                 "model is an example, not a proof.",
                 ignores=("kind", "layer", "head"),
@@ -429,6 +441,19 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Five parts of the 2017 layer have been replaced in most models since. The table says which "
                 "of them this model has, in bold; each tab shows one on the numbers of this run.",
                 needs=(Need.STREAM,),
+            ),
+            Page(
+                path="pages/family_tree.py",
+                views_module="pages.views.family_tree",
+                tabs_key="family",
+                title="Family tree",
+                question="What became of the Transformer?",
+                icon=":material/account_tree:",
+                summary="Models since 2017, computed from their published sizes and drawn to scale; one sentence cut "
+                "in three ways; trainings then and now; trained, fine-tuned, prompted.",
+                look_for="Each circle is a model. Click one: it is drawn to scale beside the one that is open, which "
+                "may be smaller than a pixel.",
+                ignores=("kind", "layer", "head"),
             ),
             Page(
                 path="pages/efficient_attention.py",

@@ -1,4 +1,4 @@
-"""Common claims, tested: what explanations repeat, held against this run; mistakes; the paper's results."""
+"""Common claims, tested: what explanations repeat, held against this run."""
 
 from pages.frame.render import show_page
 

@@ -1,12 +1,14 @@
-"""Rules of the code that neither ruff nor import-linter can hold: what happens on import, where state lives."""
+"""Rules of the code that neither ruff nor import-linter can hold: what happens on import, where state lives.
+
+test_readme.py runs both on a copy of the project.
+"""
 
 import ast
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[1]
 MODEL, VIZ = sorted(ROOT.glob("model/**/*.py")), sorted(ROOT.glob("viz/**/*.py"))
@@ -66,12 +68,6 @@ def charts_without_a_name(source: str) -> list[int]:
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     charts = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "chart"]
     return [call.lineno for call in charts if "alt" not in {word.arg for word in call.keywords}]
-
-
-def test_the_import_contracts_of_pyproject_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    cli = pytest.importorskip("importlinter.cli")
-    monkeypatch.chdir(ROOT)
-    assert cli.lint_imports(no_cache=True) == 0
 
 
 def test_nothing_imports_a_page() -> None:
@@ -148,3 +144,11 @@ def test_the_style_sheet_is_about_elements_that_are_drawn() -> None:
     styled = set(re.findall(r"\.st-key-([\w-]+)", (ROOT / "pages/frame/style.css").read_text("utf-8")))
     assert styled
     assert not styled - keys_drawn()
+
+
+def test_a_wheel_has_every_kind_of_file_of_the_app() -> None:
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["package-data"]["*"]
+    folders = ("model", "pages", "viz", "checkpoints")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+    kinds = {f"*{path.suffix}" for path in files if path.parent.name != "__pycache__"}
+    assert kinds - {"*.py"} <= set(packages)

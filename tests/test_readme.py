@@ -95,7 +95,7 @@ def test_the_recipe_for_a_view_works_as_printed(with_recipe: Path, saved_checkpo
     output = run(with_recipe, "-c", OPEN, ATTENTION_EXPLORER_CHECKPOINTS=str(saved_checkpoints))
     page = json.loads(output.splitlines()[-1])
     assert page["title"] == "Largest weights"
-    assert any("Largest weights" in card for card in page["cards"]), "the home page has no card for the new page"
+    assert any("**Largest weights**" in card for card in page["cards"]), "the home page has no card for the new page"
     assert page["names"][0].startswith("0 ")
     assert "A bar near 1 attends to a single key." in page["words"]
     for captions in (page["captions"], page["of page"]):

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from model.language import tr
 from viz.figure import NO_GRID, bar, escape
-from viz.tokens import labels
+from viz.tokens import Verbatim, labels
 
 Array = np.ndarray
 
@@ -66,7 +67,7 @@ def candidate_bars(
 
 def candidate_names(pieces: Sequence[str], others: int) -> list[str]:
     """Escaped names of the listed candidates, and last one name for all other tokens of the vocabulary."""
-    return [*escape(labels(pieces)), f"all {others:,} others"]
+    return [*escape(labels(pieces)), Verbatim(tr("all {others:,} others", others=others))]
 
 
 def with_rest(probabilities: Array) -> Array:
@@ -76,5 +77,5 @@ def with_rest(probabilities: Array) -> Array:
 
 def candidate_axis(names: Sequence[str], emphasised: int | None = None) -> dict:
     """The y axis of candidates, best on top, one of them in bold."""
-    texts = [f"<b>{name}</b>" if i == emphasised else name for i, name in enumerate(names)]
+    texts = [Verbatim(f"<b>{name}</b>") if i == emphasised else name for i, name in enumerate(names)]
     return {"tickvals": np.arange(len(names)), "ticktext": texts, "range": [len(names) - 0.5, -0.5]} | NO_GRID

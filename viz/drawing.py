@@ -12,6 +12,9 @@ from typing import Any, Literal
 import numpy as np
 from plotly.offline import get_plotlyjs
 
+from model.language import language
+from viz.labels import say_header
+
 SCRIPTS = Path(__file__).parent / "canvas/js"
 """a folder for each component; `shared` has what several of them need"""
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
@@ -75,7 +78,7 @@ class Drawing:
         units = _units(arrays)
         encoded = {name: _encode(array, units) for name, array in arrays.items()}
         described = [[name, *described] for name, (*described, _) in encoded.items()]
-        text = _aligned(json.dumps([header, described], separators=(",", ":")).encode(), b" ")
+        text = _aligned(json.dumps([say_header(header), described], separators=(",", ":")).encode(), b" ")
         numbers = b"".join(_aligned(array.tobytes(), b"\0") for *_, array in encoded.values())
         return cls(component, struct.pack("<I", len(text)) + text + numbers)
 
@@ -134,7 +137,7 @@ def _aligned(data: bytes, filler: bytes) -> bytes:
 
 
 def sources(component: str) -> tuple[str, str]:
-    """Script and style of a component, with the files that they need before them.
+    """Script, in the language of this run, and style of a component, with the files that they need before them.
 
     A script names the files that it needs in its first line, `// needs: shared/mount.js ...`, and so do those.
     """
@@ -143,7 +146,20 @@ def sources(component: str) -> tuple[str, str]:
         "\n".join(file.read_text(encoding="utf-8") for file in files if file.suffix == ending)
         for ending in (".js", ".css")
     )
-    return script, style
+    spoken = language()
+    signs = json.dumps({".": spoken.decimal, ",": spoken.group, "%": spoken.percent})
+    return f"const WORDS = {_words_of(script)};\nconst SIGNS = {signs};\n{script}", style
+
+
+def _words_of(script: str) -> str:
+    """What a script says, as JavaScript: English -> the language of this run, where it has it."""
+    own = {
+        text: said
+        for text, said in language().strings.items()
+        if f"tr({json.dumps(text, ensure_ascii=False)}" in script
+    }
+    # Inside a script: words must not be able to close it.
+    return json.dumps(own, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def files_of(component: str) -> list[Path]:
@@ -197,7 +213,7 @@ def standalone_html(title: str, pictures: Sequence[Any], facts: Mapping[str, str
 def html_page(title: str, body: str, head: str = "") -> str:
     """An HTML page that may load nothing; `title` is plain text, `body` and `head` are HTML."""
     return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<!DOCTYPE html>\n<html lang="{language().code}"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width">'
         f"<title>{html.escape(title)}</title><style>{STYLE}</style>{head}</head>\n"

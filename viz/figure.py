@@ -19,8 +19,10 @@ from _plotly_utils.utils import to_typed_array_spec
 from plotly.colors import get_colorscale
 from plotly.subplots import make_subplots
 
+from model.language import ENGLISH, language
+from viz.labels import say_figure, say_label
 from viz.theme import AXIS_OF_MAPS, GUIDE, LOOK
-from viz.tokens import as_plotly
+from viz.tokens import Verbatim, as_plotly
 
 LEGEND_ABOVE = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 GROUPED_BARS = {"barmode": "group", "legend": LEGEND_ABOVE}
@@ -58,7 +60,7 @@ class StableFigure(go.Figure):
 
     @property
     def roomy(self) -> bool:
-        """Whether it has panels beside each other; then it keeps its width on a phone, and scrolls."""
+        """Whether it has panels beside each other; on a phone they stand below each other."""
         return self._content["layout"].get("xaxis2", {}).get("domain", (0, 1))[0] > 0
 
     def __getattr__(self, name: str) -> Any:
@@ -144,6 +146,8 @@ def figure(traces: Iterable[Mapping], *layouts: Mapping, **layout: Any) -> Stabl
     looks = {name: LOOK.get(name.rstrip("0123456789"), {}) for name in own}
     looks |= {name: looks[name] | AXIS_OF_MAPS for name in of_maps}
     whole = merge(LOOK["layout"], {name: look for name, look in looks.items() if look}, own)
+    if (spoken := language()) is not ENGLISH:
+        traces, whole = say_figure(traces, whole | {"separators": spoken.decimal + spoken.group})
     return StableFigure({"data": traces, "layout": whole | {"datarevision": _checksum(traces)}})
 
 
@@ -165,7 +169,8 @@ def _trace(
 ) -> dict:
     """A trace in `panel` (counted from 1, row by row); `hover` is its hover text without Plotly's name box."""
     trace = {"type": kind, "xaxis": f"x{suffix(panel)}", "yaxis": f"y{suffix(panel)}"} | properties
-    return trace | ({"hovertemplate": hover + "<extra></extra>"} if hover else {"hoverinfo": "skip"})
+    said = Verbatim(say_label(hover) + "<extra></extra>")
+    return trace | ({"hovertemplate": said} if hover else {"hoverinfo": "skip"})
 
 
 bar, scatter, heatmap = partial(_trace, "bar"), partial(_trace, "scatter"), partial(_trace, "heatmap")

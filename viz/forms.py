@@ -7,7 +7,7 @@ such a picture is a figure of its own.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from viz.figure import (
     vline,
 )
 from viz.heatmap import cells_height, cells_table, colour_axis, half_bar, map_grid, slanted_room
+from viz.labels import say_label
 from viz.latex import signed
 from viz.theme import FAINT, GUIDE, OKABE_ITO, SIGNED, WEIGHTS, symmetric_range
 from viz.tokens import MOST_ROOM, axis_ticks
@@ -91,7 +92,7 @@ class Form:
 
     @property
     def roomy(self) -> bool:
-        """Whether it keeps its width on a phone, and scrolls."""
+        """Whether its panels stand below each other on a phone."""
         return False
 
     def clicked(self, point: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,7 +215,7 @@ class Maps(Form):
             bars,
             self._without_margin() if self.sets else {},
             self._marked(),
-            {"height": lines * cells_height(len(self.rows), 330 if lines > 1 else 400) + (260 if lines > 1 else 180)},
+            {"height": lines * cells_height(len(self.rows), TALLEST - 180) + (260 if lines > 1 else 180)},
             {"margin": {"b": 18 + slanted_room(widest, MOST_ROOM)} | ({"r": BESIDE} if scales else {})},
             self.layout,
         )
@@ -225,7 +226,8 @@ class Maps(Form):
             rows, columns = escape(self.rows), escape(one.columns or self.columns)
             cells = list(np.ndindex(one.values.shape))
             texts = [
-                f"{one.what} <b>{one.values[c]:.7g}</b>" if one.mask is None or one.mask[c] else "masked" for c in cells
+                say_label(f"{one.what} <b>{one.values[c]:.7g}</b>" if one.mask is None or one.mask[c] else "masked")
+                for c in cells
             ]
             yield scatter(
                 panel=panel,
@@ -256,6 +258,8 @@ class Maps(Form):
         return cells_table(self.rows, self.columns, arrays)
 
 
+TALLEST = 520
+"""pixels of a line of maps, so that it is on a screen with what stands above it"""
 BESIDE = 146
 """pixels for the colour bars at the right and their titles"""
 ALONE = {"len": 1, "y": 0.5}
@@ -390,6 +394,8 @@ class Line:
     size: float = 8
     names: Sequence[str] | Array | None = None
     """of the points, for the hover text"""
+    labelled: bool = False
+    """whether these names stand beside the points, on the side where there is room"""
     between: tuple[Array, Array] | None = None
     """lower and upper ends: error bars where there are symbols, else a band"""
 
@@ -444,10 +450,15 @@ class Lines(Form):
         hover += f"{name} <b>%{{y:{self.number}}}</b>"
         if line.names is not None:
             more["customdata"] = escape(map(str, line.names))
+        mode = "markers"
+        if line.labelled:
+            mode, middle = "markers+text", (min(line.x) + max(line.x)) / 2
+            sides = ["middle right" if x < middle else "middle left" for x in line.x]
+            more |= {"text": more["customdata"], "textposition": sides, "textfont": {"size": 12}}
         hollow = {"line": {"width": 3}} if line.symbol.endswith("open") and line.size > 12 else {}
         marker = {"symbol": line.symbol, "size": line.size, "color": line.colour} | hollow
         if not line.dash:
-            yield scatter(x=line.x, y=line.y, name=name, mode="markers", marker=marker, hover=hover, **more)
+            yield scatter(x=line.x, y=line.y, name=name, mode=mode, marker=marker, hover=hover, **more)
             return
         look = {"dash": line.dash, "width": line.width, "symbol": line.symbol} | (
             {"marker": marker} if line.symbol else {}
@@ -539,12 +550,21 @@ class Document:
     """Markdown that somebody else wrote, such as a README: drawn apart from our text, with nothing that is fetched."""
 
     text: str
+    file: str = ""
+    """the name under which `content` can be saved; empty: there is nothing to save"""
+    content: str = ""
+    """lines of Python"""
 
     @classmethod
     def of_code(cls, text: str, language: str) -> "Document":
         """Lines of code, whatever they contain."""
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
         return cls(f"{fence}{language}\n{text}\n{fence}")
+
+    @classmethod
+    def of_file(cls, text: str, file: str) -> "Document":
+        """A file of Python, to read, copy and save."""
+        return replace(cls.of_code(text, "python"), file=file, content=text)
 
     @property
     def calm(self) -> str:

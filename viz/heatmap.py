@@ -11,9 +11,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from viz.figure import NO_GRID, escape, figure, frame, grid, heatmap, merge, panels, suffix
+from viz.labels import say_label
 from viz.latex import signed
 from viz.theme import GUIDE, SIGNED, WEIGHTS, flat_bar
-from viz.tokens import MOST_TICKS, axis_ticks, decoder_names, labels, numbered, text_width
+from viz.tokens import MOST_TICKS, Verbatim, axis_ticks, decoder_names, labels, numbered, text_width
 
 Array = np.ndarray
 
@@ -28,6 +29,8 @@ QUERY_AND_KEY = "<br>query %{y}<br>key %{x}"
 WEIGHT = "attention weight <b>%{z:.7g}</b>"
 MOST_KEYS = 16
 """Labels below a map that shares its row with two or more others."""
+MOST_ROWS = 22
+"""Labels beside a map that is as high as a screen allows: 15 pixels each."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def map_grid(
             columns,
             [each.title for each in maps],
             xaxis={"tickangle": -60} | ({} if any(each.keys for each in maps) else {"matches": "x"}),
-            yaxis=NO_GRID | {"range": [len(rows) - 0.5, -0.5], "matches": "y"} | axis_ticks(rows),
+            yaxis=NO_GRID | {"range": [len(rows) - 0.5, -0.5], "matches": "y"} | axis_ticks(rows, MOST_ROWS),
             **spacing,
         ),
         {f"xaxis{suffix(n)}": axis_ticks(each.keys or keys, most) for n, each in enumerate(maps, start=1)},
@@ -204,7 +207,7 @@ def vector_strips(
         yaxis=NO_GRID
         | {
             "tickvals": names,
-            "ticktext": ["<br>".join(textwrap.wrap(name, 15)) for name in names],
+            "ticktext": [Verbatim("<br>".join(textwrap.wrap(say_label(name), 15))) for name in names],
             "autorange": "reversed",
         },
         shapes=[] if dimension is None else [frame((dimension, dimension), (0, len(names) - 1), GUIDE)],

@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 import pandas as pd
 
 from viz.theme import DECODER, ENCODER, FONT
-from viz.tokens import labels, visible
+from viz.tokens import NAMED, WORD_START, labels, visible
 
 KINDS = {"text": "piece", "byte": "byte", "special": "special token", "unknown": "unknown character"}
 
@@ -30,6 +30,8 @@ button.chip {{ border-width: 1px; border-radius: 0.4rem; }}
 _SENTENCE = """<style>
 .sentence { font-size: 1.75rem; font-weight: 600; line-height: 1.3; margin: 0; overflow-wrap: anywhere; }
 .sentence .given { font-weight: 400; opacity: 0.8; }
+.sentence button { all: unset; cursor: pointer; border-radius: 0.2rem; }
+.sentence button:is(:hover, :focus-visible) { box-shadow: 0 0.12em 0 var(--st-primary-color, #0067A5); }
 .translated { font-size: 1.15rem; margin: 0; opacity: 0.8; overflow-wrap: anywhere; }
 </style>"""
 _CHAT = f"""<style>
@@ -53,17 +55,47 @@ _DIFF = f"""<style>
 </style>"""
 
 
-def sentence(translation: str, source: str = "") -> str:
-    """A translation in large letters, below its source if that is given, as plain text."""
-    above, below = (f"<bdi>{html.escape(visible(text))}</bdi>" for text in (source, translation))
-    above = f'<p class="translated">{above}</p>' if source else ""
-    return f'{_SENTENCE}{above}<p class="sentence">{below}</p>'
+def sentence(translation: str, source: str = "", tokens: Sequence[str] = (), kind: str = "") -> str:
+    """A translation in large letters, below its source if that is given, as plain text.
+
+    Args:
+        translation: as it is written.
+        source: what it translates.
+        tokens: of the translation, as the vocabulary writes them, one a row of the attention `kind`: each becomes a
+            button, whose click viz/canvas/js/page/here.js takes for a choice of its row.
+        kind: of attention.
+    """
+    above = f'<p class="translated"><bdi>{html.escape(visible(source))}</bdi></p>' if source else ""
+    pieces = _pieces(translation, tokens, kind) or [(translation, html.escape(visible(translation)))]
+    return f'{_SENTENCE}{above}<p class="sentence"><bdi>{"".join(markup for _, markup in pieces)}</bdi></p>'
 
 
-def continued(given: str, written: str) -> str:
-    """A text in large letters as plain text, what was written after it in bold."""
-    given, written = (html.escape(visible(text)) for text in (given, written))
-    return f'{_SENTENCE}<p class="sentence"><bdi><span class="given">{given}</span>{written}</bdi></p>'
+def continued(given: str, written: str, tokens: Sequence[str] = (), kind: str = "") -> str:
+    """A text in large letters as plain text, what was written after it in bold; the rest as in `sentence`."""
+    pieces = _pieces(given + written, tokens, kind) or [(text, html.escape(visible(text))) for text in (given, written)]
+    parts, place = [], 0
+    for text, markup in pieces:
+        parts.append(f'<span class="given">{markup}</span>' if place < len(given) else markup)
+        place += len(text)
+    return f'{_SENTENCE}<p class="sentence"><bdi>{"".join(parts)}</bdi></p>'
+
+
+def _pieces(text: str, tokens: Sequence[str], kind: str) -> list[tuple[str, str]]:
+    """The text, piece by piece, plain and as HTML: a button for each token. Empty where tokens do not add up to it."""
+    plain = {row: token.replace(WORD_START, " ") for row, token in enumerate(tokens) if not NAMED.fullmatch(token)}
+    if plain and not text.endswith("".join(plain.values())):
+        first = min(plain)
+        plain[first] = plain[first].removeprefix(" ")
+    joined = "".join(plain.values())
+    if not joined or not text.endswith(joined):
+        return []
+    before = text[: len(text) - len(joined)]
+    pieces = [(before, html.escape(visible(before)))] if before else []
+    for row, piece in plain.items():
+        word = piece.lstrip(" ")
+        button = f'<button data-kind="{kind}" data-query="{row}">{html.escape(visible(word))}</button>' if word else ""
+        pieces.append((piece, piece[: len(piece) - len(word)] + button))
+    return pieces
 
 
 def chat(turns: Sequence[tuple[str, str]], answer: str) -> str:

@@ -161,8 +161,8 @@ def block_equation(numbers: Mapping[str, float], dimension: int, pre: bool, norm
         rf"s_{{{j}}} &= x_{{{j}}} + {part}_{{{j}}} = {n['before']} + {b['out']} "
         rf"= \mathbf{{{n['added']}}}"
     )
-    centred, mean = (r" - \mu", f" - {b['mean']}") if norm == "LayerNorm" else ("", "")
-    divisor = r"\sigma" if norm == "LayerNorm" else r"\mathrm{RMS}(" + symbol + ")"
+    centred, mean = (r" - \mu", f" - {b['mean']}") if norm != "RMSNorm" else ("", "")
+    divisor = r"\sigma" if norm != "RMSNorm" else r"\mathrm{RMS}(" + symbol + ")"
     offset, beta = (rf" + \beta_{{{j}}}", f" + {b['beta']}") if "beta" in b else ("", "")
     target = n["out" if alone else "normed"]
     normed = (

@@ -7,6 +7,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 WORD_START = "\u2581"
+
+
+class Verbatim(str):
+    """What a person or a vocabulary wrote, as it stands in a figure: of no language."""
+
+
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 NAMED = re.compile(r"(<0x..>)+|</?(s|pad|unk|mask|bos|eos|cls|sep)>|<\|[^|]+\|>|\[[A-Z]+\]")
 """how tokens that are no text are written: <s>, <0xF0>, <|endoftext|>, [CLS]"""
@@ -53,12 +59,12 @@ _REPLACED = re.compile(
 """where Streamlit would replace a text, or make a link of it: inside :smile:, ->, --, >=, http://, www. and a@b"""
 
 
-def as_plotly(text: str) -> str:
+def as_plotly(text: str) -> Verbatim:
     """Text for a figure that Plotly shows as exactly this text: it reads some HTML, and %{...} in templates.
 
     Quotation marks stay as they are, since it knows only a few entities.
     """
-    return html.escape(text, quote=False).replace("%{", "&#37;{")
+    return Verbatim(html.escape(text, quote=False).replace("%{", "&#37;{"))
 
 
 def labels(pieces: Sequence[str]) -> list[str]:

@@ -2,19 +2,21 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import Edit, editing, explicit_path
-from model.interventions import HeadGate, Intervention, applied
+from model.interventions import HeadGate, Intervention, Patch, applied
+from model.interventions.patch import of_source
 from model.needs import Need
 from model.network.network import Network
 from model.trace import Array, Trace, log_probabilities
 
-BATCH_LOGITS = 10_000_000
-"""numbers in the logits of one batch at most: 40 MB"""
+BATCH_NUMBERS = 10_000_000
+"""in the largest activation of one batch at most: 40 MB"""
 
 Changes = Sequence[Intervention]
 
@@ -22,19 +24,43 @@ Changes = Sequence[Intervention]
 def sweep(opened: Checkpoint, trace: Trace, changes: Sequence[Changes]) -> Iterator[Array]:
     """The logits of the run's tokens under each of the changes, which act besides those of the run.
 
-    Heads that are switched off alone or together are the rows of one batch in networks of this project's own code.
-    Hugging Face models run once for each change, as what they do with a batch is up to them.
+    Heads that are switched off, alone or together, and patches are the rows of one batch. What a Hugging Face model
+    does with a batch is up to it: its batches carry the unchanged run as one more row, and as soon as that is no
+    longer the run of `trace`, each change runs alone.
 
     Yields:
         (row, vocabulary), in the order of `changes`.
     """
-    gates = all(isinstance(change, HeadGate) for each in changes for change in each)
-    rows = 1
-    if gates and Need.OWN_LAYERS in opened.features:
-        rows = max(BATCH_LOGITS // max(trace.logits.size, 1), 1)
-    for first in range(0, len(changes), rows):
+    by_row = all(_acts_in_a_row(change) for each in changes for change in each)
+    rows = max(BATCH_NUMBERS // _largest_activation(opened, trace), 1) if by_row else 1
+    first = 0
+    while first < len(changes):
         check_cancelled()
-        yield from _run_together(opened.model, trace, changes[first : first + rows], gates)
+        some = list(changes[first : first + rows])
+        control = [()] if len(some) > 1 and Need.OWN_LAYERS not in opened.features else []
+        logits = _run_together(opened.model, trace, control + some, by_row)
+        if control and not _is_run_of(trace, logits[0]):
+            rows = 1
+            continue
+        yield from logits[len(control) :]
+        first += len(some)
+
+
+def _largest_activation(opened: Checkpoint, trace: Trace) -> int:
+    """Numbers in the largest activation of one run: logits, a layer's weights of attention, or a feed-forward's."""
+    length = {name: len(stream.tokens) for name, stream in trace.streams.items()}
+    weights = [kind.heads * length[kind.queries] * length[kind.keys] for kind in opened.kinds]
+    return max(trace.logits.size, *weights, opened.config.d_ff * max(length.values()))
+
+
+def _is_run_of(trace: Trace, logits: Array) -> bool:
+    """Whether logits are those of the run but for rounding."""
+    return np.allclose(logits, trace.logits, rtol=0, atol=1e-4 * float(np.abs(trace.logits).max(initial=1.0)))
+
+
+def _acts_in_a_row(change: Intervention) -> bool:
+    """Whether it changes a row of a batch alone, whatever the others are."""
+    return isinstance(change, HeadGate) or (isinstance(change, Patch) and not change.path.endswith(".positional"))
 
 
 def log_probability(logits: Array, ids: Sequence[int]) -> float:
@@ -43,13 +69,13 @@ def log_probability(logits: Array, ids: Sequence[int]) -> float:
 
 
 @torch.inference_mode()
-def _run_together(model: Network, trace: Trace, changes: Sequence[Changes], gates: bool) -> list[Array]:
-    """The logits under each of the changes; several of them side by side must be gates of heads alone."""
-    device, own = model.output.weight.device, [*trace.interventions, *(() if gates else changes[0])]
+def _run_together(model: Network, trace: Trace, changes: Sequence[Changes], by_row: bool) -> list[Array]:
+    """The logits under each of the changes; several of them side by side must change a row of the batch each."""
+    device, own = model.output.weight.device, [*trace.interventions, *(() if by_row else changes[0])]
     texts = [torch.tensor([stream.tokens.ids], device=device) for stream in trace.streams.values()]
-    edits = _edit_rows(model, changes) if gates else {}
+    edits = _edit_rows(model, changes) if by_row else {}
     *sources, last = texts
-    if any(path.startswith("encoder.") for path in edits):  # else one row of the encoder's output serves all
+    if any(of_source(path) for path in edits):  # else one row of the encoder's output serves all
         sources = [ids.expand(len(changes), -1) for ids in sources]
     with applied(model, own), editing(model, edits), explicit_path():
         logits = model(*sources, last.expand(len(changes), -1))
@@ -64,11 +90,14 @@ def _edit_rows(model: Network, changes: Sequence[Changes]) -> Mapping[str, Edit]
             edits.setdefault(path, []).append((row, edit))
 
     def in_rows(of_path: Sequence[tuple[int, Edit]]) -> Edit:
-        def edit_each(z: Tensor) -> Tensor:
+        def edit_each(x: Tensor) -> Tensor:
+            # Some models flatten the batch before their feed-forward, and one temperature serves all rows.
+            flat = x.dim() == 3 and len(x) < len(changes)
+            z = x.reshape(len(changes), -1, x.shape[-1]) if flat else x.expand(len(changes), *x.shape[1:])
             z = z.clone()
             for row, edit in of_path:
                 z[row : row + 1] = edit(z[row : row + 1])
-            return z
+            return z.reshape(x.shape) if flat else z
 
         return edit_each
 

@@ -2,10 +2,6 @@
 
 from dataclasses import dataclass
 
-P100 = 9.5e12
-"""floating-point operations a second that the paper credits one NVIDIA P100 with (section 6.1, footnote 5)"""
-GPUS = 8
-
 
 @dataclass(frozen=True)
 class Translation:
@@ -39,13 +35,6 @@ LATER = (
     Translation("Wu et al. 2019, dynamic convolutions, no self-attention", 29.7, 43.2),
     Translation("Liu et al. 2020, 60 encoder and 12 decoder layers", 30.1, 43.8),
 )
-TRAINING_HOURS = {"Transformer, base": 12, "Transformer, big": 84}
-"""on 8 GPUs (section 5.2): 12 hours, 3.5 days"""
-
-
-def operations_of(hours: float) -> float:
-    """Training time times GPUs times their speed: how the paper estimates operations (section 6.1)."""
-    return hours * 3600 * GPUS * P100
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,24 @@ STUDIES = Path(__file__).parents[2] / "checkpoints" / "studies"
 
 WARMUP = 250
 """steps, in every run of ablations.csv but no-warmup"""
+LETTERS_WARMUP = 300
+"""steps, of the runs of warm_up.csv; those without warm-up stay at its peak as long"""
+
+LETTERS_STEPS = 300
+"""of the runs of norm_and_residual.csv"""
+DEPTHS = (2, 6, 12)
+"""layers of the encoder, and of the decoder, of those runs"""
+PLACEMENTS = ("post", "pre")
+"""of the norm"""
+WITHOUT = ("no-norm", "no-residual", "batch-norm")
+"""those that change the norm or the residual connection, with 2 + 2 layers"""
+NORMS, GRADIENTS = "norm_and_residual.csv", "gradients_by_layer.csv"
+"""what the runs reached, and the gradients before training"""
+
+
+def letters_run(norm: str, depth: int, rises: bool) -> str:
+    """Name of the run with this placement of the norm and so many layers a stack, with warm-up or without it."""
+    return f"{norm}-{depth}" if rises else f"{norm}-{depth}-no-warm-up"
 
 
 def read_study(name: str) -> pd.DataFrame:
@@ -50,7 +68,7 @@ ROWS: Mapping[str, StudyRow] = MappingProxyType(
         "d_k-4": StudyRow("a quarter of d_k: 4", "d_k = 16"),
         "d_k-8": StudyRow("half of d_k: 8", "d_k = 32"),
         "no-scaling": StudyRow("scores not divided by √d_k"),
-        "learned-positions": StudyRow("learned positions", "learned positional embedding instead of sinusoids"),
+        "learned-positions": StudyRow("learned positions", "learned positions, no sinusoids"),
         "no-positions": StudyRow("no positions"),
         "pre-norm": StudyRow("pre-norm"),
         "no-dropout": StudyRow("no dropout", "P_drop = 0.0"),

@@ -37,7 +37,7 @@ TABLE_3 = (
     Ablation("D", "P_drop = 0.2", 4.95, 25.5, None),
     Ablation("D", "ε_ls = 0.0", 4.67, 25.3, None),
     Ablation("D", "ε_ls = 0.2", 5.47, 25.7, None),
-    Ablation("E", "learned positional embedding instead of sinusoids", 4.92, 25.7, None),
+    Ablation("E", "learned positions, no sinusoids", 4.92, 25.7, None),
     Ablation("", "big", 4.33, 26.4, 213),
 )
 

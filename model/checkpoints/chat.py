@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from model.checkpoints.typed_text import one_line
+from model.language import sentence
 from model.trace import Turn
 
 ROLES = ("system", "user", "assistant")
@@ -33,7 +34,9 @@ def read_turns(text: str) -> tuple[Turn, ...]:
             turns[-1] = replace(turns[-1], text=f"{turns[-1].text}\n{line.removeprefix(INDENT)}")
         else:
             raise ValueError(
-                "Each of the earlier turns begins on a new line with its role: “System:”, “User:” or “Assistant:”."
+                sentence(
+                    "Each of the earlier turns begins on a new line with its role: “System:”, “User:” or “Assistant:”."
+                )
             )
     return tuple(replace(turn, text=turn.text.strip()) for turn in turns)
 
@@ -77,7 +80,7 @@ def fill_in_template(tokenizer: object, turns: Sequence[Turn]) -> FilledTemplate
     filled = _render(tokenizer, [Turn(turn.role, probe) for probe, turn in probes.items()])
     places = sorted((filled.find(probe), probe) for probe in probes)
     if any(filled.count(probe) != 1 for probe in probes):
-        raise ValueError("The chat template of this model repeats a turn, changes it or leaves it out.")
+        raise ValueError(sentence("The chat template of this model repeats a turn, changes it or leaves it out."))
     ends = [place + len(probe) for place, probe in places]
     frames = [filled[end:following] for end, (following, _) in zip(ends, [*places[1:], (None, "")], strict=True)]
     parts, at = [], places[0][0]
@@ -91,7 +94,7 @@ def fill_in_template(tokenizer: object, turns: Sequence[Turn]) -> FilledTemplate
         parts.append((at, end, turn.role))
         at = end + len(frame)
     if at != len(text) or len(parts) < len(turns) or text[: places[0][0]] != filled[: places[0][0]]:
-        raise ValueError("Where each turn stands in the chat template of this model could not be told.")
+        raise ValueError(sentence("Where each turn stands in the chat template of this model could not be told."))
     bare = _render(tokenizer, turns, answers=False)
     if text.startswith(bare) and text != bare:
         parts.append((max(len(bare), parts[-1][1]), len(text), "generation prompt"))
@@ -113,17 +116,36 @@ def has_chat_template(tokenizer: object) -> bool:
 
 def _check(turns: Sequence[Turn]) -> None:
     if len(turns) > MOST_TURNS:
-        raise ValueError(f"The chat has {len(turns):,} turns; at most {MOST_TURNS} fit. Remove some.")
+        raise ValueError(
+            sentence(
+                "The chat has {count:,} turns; at most {most} fit. Remove some.",
+                count=len(turns),
+                most=MOST_TURNS,
+            )
+        )
     for turn in turns:
         if turn.role not in ROLES:
-            raise ValueError(f"The role of a turn is {', '.join(ROLES[:-1])} or {ROLES[-1]}, not {turn.role!r}.")
+            raise ValueError(
+                sentence(
+                    "The role of a turn is {roles} or {last}, not {role!r}.",
+                    roles=", ".join(ROLES[:-1]),
+                    last=ROLES[-1],
+                    role=turn.role,
+                )
+            )
     if not turns or turns[-1].role != "user":
-        raise ValueError("A chat ends with what the user says, which the model answers.")
+        raise ValueError(sentence("A chat ends with what the user says, which the model answers."))
     if not turns[-1].text:
-        raise ValueError("The message is empty: there is nothing to answer. Type at least one word.")
+        raise ValueError(sentence("The message is empty: there is nothing to answer. Type at least one word."))
     for number, turn in enumerate(turns):
         if not turn.text:
-            raise ValueError(f"Turn {number} of the chat, {turn.role}, is empty: write what was said, or remove it.")
+            raise ValueError(
+                sentence(
+                    "Turn {number} of the chat, {role}, is empty: write what was said, or remove it.",
+                    number=number,
+                    role=turn.role,
+                )
+            )
 
 
 def _render(tokenizer: object, turns: Sequence[Turn], answers: bool = True) -> str:
@@ -132,4 +154,4 @@ def _render(tokenizer: object, turns: Sequence[Turn], answers: bool = True) -> s
         return tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=answers)
     except Exception as error:  # a template is a program of others, and may raise anything
         said = one_line(str(error))[:MOST_QUOTED]
-        raise ValueError(f"The chat template of this model refuses these turns: {said}") from error
+        raise ValueError(sentence("The chat template of this model refuses these turns: {said}", said=said)) from error

@@ -1,6 +1,7 @@
 """What every opened checkpoint has in common, whatever its family. Immutable, so many threads can share it."""
 
 import copy
+import hashlib
 import time
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -16,12 +17,13 @@ from model.checkpoints.typed_text import prepare_text
 from model.generation.long_text import first_sentences
 from model.hooks import explicit_path
 from model.interventions import Intervention, applied
+from model.language import sentence
 from model.needs import Need
 from model.network.config import TransformerConfig
 from model.network.embedding import InputEmbedding
 from model.network.network import Network
-from model.trace import Array, Kind, Norm, Prompt, StackName, Stream, Tokens, Trace
-from model.tracer import Reader, build_trace, read_last_norm, record
+from model.trace import Array, Kind, Prompt, StackName, Stream, Tokens, Trace
+from model.tracer import Reader, build_trace, record
 
 TRACE_TOKENS = 512
 """in one run, unless LONG_TRACE_TOKENS are asked for, which takes seconds"""
@@ -116,10 +118,6 @@ class Checkpoint:
         with torch.inference_mode():
             stream = torch.from_numpy(np.array(x))[None].to(self.device)
             return self.model.output(list(self.model.stacks.values())[-1].final_norm(stream))[0].cpu().numpy()
-
-    def norm_after(self, stack: StackName) -> Norm | None:
-        """The norm after the last layer of a stack; None: there is none."""
-        return read_last_norm(self.model.stacks[stack].final_norm)
 
     @property
     def logits_head(self) -> LogitsHead:
@@ -282,7 +280,9 @@ class Checkpoint:
         self._encode(text, what)
         if ids := self._read_all(self.prepare(text)):
             return ids
-        raise ValueError(f"The {what} has no token that this model knows: type other words.")
+        raise ValueError(
+            sentence("The {what} has no token that this model knows: type other words.", what=sentence(what))
+        )
 
     def _read_all(self, text: str) -> list[int]:
         """Token ids of a prepared text, special ones included."""
@@ -291,15 +291,35 @@ class Checkpoint:
     def _encode(self, text: str, what: str) -> list[int]:
         """Token ids of a text without special ones, with room for those; raises as `_ids` does."""
         if not isinstance(text, str):
-            raise ValueError("The tokenizer of this model has no chat template, so it reads no turns of a chat.")
+            raise ValueError(
+                sentence("The tokenizer of this model has no chat template, so it reads no turns of a chat.")
+            )
         typed, text, limit = text, self.prepare(text), self.token_limit
         if not text.strip():
-            raise ValueError(f"The {what} is empty: there is nothing to look at. Type at least one word.")
+            raise ValueError(
+                sentence(
+                    "The {what} is empty: there is nothing to look at. Type at least one word.", what=sentence(what)
+                )
+            )
         if len(text) > CHARACTERS_PER_TOKEN * limit:
-            raise ValueError(f"The {what} has {len(typed):,} characters; at most {limit} tokens fit. Shorten it.")
+            raise ValueError(
+                sentence(
+                    "The {what} has {count:,} characters; at most {limit} tokens fit. Shorten it.",
+                    what=sentence(what),
+                    count=len(typed),
+                    limit=limit,
+                )
+            )
         ids = self.tokenizer.encode(text)
         if (count := len(ids) + self.added_tokens) > limit:
-            raise ValueError(f"The {what} has {count:,} tokens; at most {limit} fit. Shorten it.")
+            raise ValueError(
+                sentence(
+                    "The {what} has {count:,} tokens; at most {limit} fit. Shorten it.",
+                    what=sentence(what),
+                    count=count,
+                    limit=limit,
+                )
+            )
         return ids
 
     def prepare(self, text: str) -> str:
@@ -323,6 +343,15 @@ class Checkpoint:
         # Whatever comes after this many characters cannot fit, so it need not be tokenised.
         words = words[: CHARACTERS_PER_TOKEN * self.token_limit]
         return self.prepare(indent + first_sentences(words, lambda part: self.fits(indent + part)))
+
+
+def parameters_hash(model: torch.nn.Module) -> str:
+    """SHA-256 of all parameters of a model that was not read from a file, or has changed since."""
+    found = hashlib.sha256()
+    for name, parameter in model.named_parameters():
+        found.update(name.encode())
+        found.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()
 
 
 def _matrix(linear: torch.nn.Linear) -> tuple[Array, Array]:

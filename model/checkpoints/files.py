@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from model.language import sentence
+
 
 class CheckpointError(ValueError):
     """A checkpoint that is missing or damaged; the message names the file, what was expected, and a remedy."""
@@ -32,9 +34,15 @@ def read_json_object(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} is not a JSON file that can be read ({quote(error)}). Copy it again.") from error
+        raise CheckpointError(
+            sentence(
+                "{path} is not a JSON file that can be read ({error}). Copy it again.", path=path, error=quote(error)
+            )
+        ) from error
     if not isinstance(found, dict):
-        raise CheckpointError(f"{path} holds no JSON object, with names and values in braces. Copy it again.")
+        raise CheckpointError(
+            sentence("{path} holds no JSON object, with names and values in braces. Copy it again.", path=path)
+        )
     return found
 
 

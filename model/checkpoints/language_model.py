@@ -9,6 +9,7 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.generation.sampling import Sampling, draw, sampling_distribution
 from model.generation.steps import steps_of
 from model.interventions import Intervention, applied
+from model.language import sentence
 from model.needs import Need
 from model.network.decoder_only import DecoderOnly
 from model.trace import Prompt, Trace
@@ -50,7 +51,9 @@ class LanguageModel(Checkpoint):
             ValueError: `texts` is a single string, a text is too long, or a setting is out of its range.
         """
         if isinstance(texts, str):
-            raise ValueError("continue_text takes a list of texts: write continue_text([text]) for a single one.")
+            raise ValueError(
+                sentence("continue_text takes a list of texts: write continue_text([text]) for a single one.")
+            )
         sampling = Sampling(temperature, top_k, top_p) if temperature else None
         numbers = torch.Generator().manual_seed(seed)
         continued = []
@@ -131,7 +134,7 @@ class LanguageModel(Checkpoint):
     def _read_nothing(self) -> list[int]:
         """What it reads before it begins a text of its own."""
         if self.tokenizer.start is None:
-            raise ValueError("This model has no start token: type the beginning of a text.")
+            raise ValueError(sentence("This model has no start token: type the beginning of a text."))
         return [self.tokenizer.start]
 
     @torch.inference_mode()

@@ -8,6 +8,7 @@ import torch
 
 from model.checkpoints.checkpoint import Checkpoint
 from model.interventions import Intervention, applied
+from model.language import sentence
 from model.needs import Need
 from model.network.encoder_only import EncoderOnly
 from model.trace import Array, Trace
@@ -34,11 +35,15 @@ class MaskedModel(Checkpoint):
         """
         ids = self._read(text)
         if self.tokenizer.mask is None:
-            raise ValueError("The tokenizer of this model has no token for a hidden word, so nothing can be filled in.")
+            raise ValueError(
+                sentence("The tokenizer of this model has no token for a hidden word, so nothing can be filled in.")
+            )
         masks = [position for position, token in enumerate(ids) if token == self.tokenizer.mask]
         if not masks:
             mask = self.tokenizer.mask_token
-            raise ValueError(f"The text has no {mask}. Write it as a word of its own: The {mask} sat.")
+            raise ValueError(
+                sentence("The text has no {mask}. Write it as a word of its own: The {mask} sat.", mask=mask)
+            )
         probabilities = self._logits(ids, interventions)[masks].double().softmax(-1)
         return [
             list(zip(self.tokenizer.tokens(row.indices), row.values.tolist(), strict=True))
@@ -69,7 +74,13 @@ class MaskedModel(Checkpoint):
         ids = self._read(source)
         filled = self._read(target) if target is not None else self._fill(ids, interventions)
         if len(filled) != len(ids):
-            raise ValueError(f"The target has {len(filled)} tokens, the text {len(ids)}: fill in one token a mask.")
+            raise ValueError(
+                sentence(
+                    "The target has {filled} tokens, the text {masks}: fill in one token a mask.",
+                    filled=len(filled),
+                    masks=len(ids),
+                )
+            )
         return self.trace_ids(source, filled, interventions)
 
     def trace_ids(self, source: str, next_ids: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import CheckpointError, checkpoint_path, load_weights, sha256
+from model.language import sentence
 from model.network.families import new_network
 
 _NAME = re.compile(r"step-(\d{6,12})\.safetensors", re.ASCII)
@@ -14,7 +15,9 @@ _NAME = re.compile(r"step-(\d{6,12})\.safetensors", re.ASCII)
 def snapshot_steps(folder: Path) -> tuple[int, ...]:
     """Training steps whose weights are in a checkpoint's folder, in ascending order; empty if there are none."""
     names = (_NAME.fullmatch(path.name) for path in (folder / "snapshots").glob("*.safetensors") if path.is_file())
-    return tuple(sorted({step for name in names if name and _path(folder, step := int(name[1])).name == name[0]}))
+    return tuple(
+        sorted({step for name in names if name and snapshot_path(folder, step := int(name[1])).name == name[0]})
+    )
 
 
 def open_snapshot(opened: Checkpoint, step: int) -> Checkpoint:
@@ -24,10 +27,14 @@ def open_snapshot(opened: Checkpoint, step: int) -> Checkpoint:
         CheckpointError: (a ValueError) the checkpoint has no such snapshot, or its file is damaged.
     """
     folder = checkpoint_path(opened.name)
-    path = _path(folder, step)
+    path = snapshot_path(folder, step)
     if step not in snapshot_steps(folder):
-        found = ", ".join(f"{other:,}" for other in snapshot_steps(folder)) or "none"
-        raise CheckpointError(f"{opened.name} has no snapshot of step {step:,}; it has: {found}.")
+        found = ", ".join(f"{other:,}" for other in snapshot_steps(folder)) or sentence("none")
+        raise CheckpointError(
+            sentence(
+                "{name} has no snapshot of step {step:,}; it has: {found}.", name=opened.name, step=step, found=found
+            )
+        )
     model = new_network(opened.config)
     try:
         load_weights(model, path)
@@ -39,5 +46,6 @@ def open_snapshot(opened: Checkpoint, step: int) -> Checkpoint:
     return replace(opened, hash=weights_hash, model=model)
 
 
-def _path(folder: Path, step: int) -> Path:
+def snapshot_path(folder: Path, step: int) -> Path:
+    """The file of the weights after so many steps."""
     return folder / "snapshots" / f"step-{step:06}.safetensors"

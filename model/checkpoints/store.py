@@ -25,6 +25,7 @@ from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
+from model.language import Sentence, sentence, sentence_of
 from model.needs import Need
 from model.network.config import TransformerConfig
 from model.network.families import new_network
@@ -63,7 +64,7 @@ def available_checkpoints() -> list[str]:
 
 
 def study_checkpoints() -> list[str]:
-    """Names of the small checkpoints in `studies/`, which differ in one choice each: "studies/heads-1"."""
+    """Names of the small checkpoints in `studies/`: "studies/heads-1"."""
     return sorted(f"studies/{path.parent.name}" for path in checkpoint_folder().glob("studies/*/config.json"))
 
 
@@ -83,10 +84,22 @@ def shown_name(name: str) -> str:
 
 def shown_message(error: Exception | str) -> str:
     """A sentence for visitors: a folder of this machine goes by its last part, as the models do in the menu."""
-    message = str(error)
-    for folder, shown in {**_shown_names(), str(checkpoint_folder()): "checkpoints"}.items():
-        message = message.replace(folder, shown)
-    return message
+    return _shorten_folders(
+        sentence_of(error) if isinstance(error, Exception) else error,
+        _shown_names() | {str(checkpoint_folder()): "checkpoints"},
+    )
+
+
+def _shorten_folders(said: Any, names: Mapping[str, str]) -> Any:
+    """A text, or a sentence with its facts, with shorter names for folders; any other fact as it is."""
+    if isinstance(said, Sentence):
+        return sentence(said.template, **{name: _shorten_folders(fact, names) for name, fact in said.facts.items()})
+    if not isinstance(said, str | Path):
+        return said
+    text = str(said)
+    for folder, shown in names.items():
+        text = text.replace(folder, shown)
+    return text
 
 
 def _shown_names() -> dict[str, str]:
@@ -141,7 +154,12 @@ def _hugging_face(name: str) -> ModuleType:
         from model.checkpoints.huggingface import opening
     except (ImportError, RuntimeError) as error:
         raise CheckpointError(
-            f"Opening {name} needs the transformers library ({error}). Stop the app and run: {INSTALL}"
+            sentence(
+                "Opening {name} needs the transformers library ({error}). Stop the app and run: {command}",
+                name=name,
+                error=sentence_of(error),
+                command=INSTALL,
+            )
         ) from error
     return opening
 
@@ -167,7 +185,11 @@ def checkpoint_with_hash(name: str, weights: str) -> str:
             if weights in hashes:
                 return each
     raise CheckpointError(
-        f"Its run is of the checkpoint {name} with the SHA-256 {weights[:12]}…; no checkpoint here has these weights."
+        sentence(
+            "Its run is of the checkpoint {name} with the SHA-256 {sha}…; no checkpoint here has these weights.",
+            name=name,
+            sha=weights[:12],
+        )
     )
 
 
@@ -224,9 +246,16 @@ def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Tra
     if not _is_file(folder / "config.json"):
         found = ", ".join(available_checkpoints()) or "none"
         raise CheckpointError(
-            f"no checkpoint {name!r}: {folder / 'config.json'} does not exist. "
-            f"Available in {checkpoint_folder()}: {found}. Choose one, or train one with python -m model.train; "
-            f"a model in the local Hugging Face cache opens by its name where {MODELS_VARIABLE} has it."
+            sentence(
+                "no checkpoint {name!r}: {path} does not exist. Available in {folder}: {found}. Choose one, or train "
+                "one with python -m model.train; a model in the local Hugging Face cache opens by its name where "
+                "{variable} has it.",
+                name=name,
+                path=folder / "config.json",
+                folder=checkpoint_folder(),
+                found=found,
+                variable=MODELS_VARIABLE,
+            )
         )
     config, hashes = _find_matching(folder)
     tokenizer = _read_tokenizer(folder / "tokenizer.model", config)
@@ -246,8 +275,13 @@ def check_own(opened: Checkpoint, work: str) -> None:
     """
     if Need.OWN_LAYERS not in opened.features:
         raise CheckpointError(
-            f"{work} takes checkpoints of this project alone, and {opened.name} is a Hugging Face model. "
-            f"Choose one of these: {', '.join(available_checkpoints()) or 'none is here'}."
+            sentence(
+                "{work} takes checkpoints of this project alone, and {name} is a Hugging Face model. Choose one of "
+                "these: {names}.",
+                work=work,
+                name=opened.name,
+                names=", ".join(available_checkpoints()) or sentence("none is here"),
+            )
         )
 
 
@@ -259,7 +293,9 @@ def load_translator(name: str, device: str) -> Translator:
     """
     opened = load_checkpoint(name, device)
     if not isinstance(opened, Translator) or Need.LOGITS not in opened.features:
-        raise CheckpointError(f"{name} is no translator: it has no encoder, decoder and output that write a target.")
+        raise CheckpointError(
+            sentence("{name} is no translator: it has no encoder, decoder and output that write a target.", name=name)
+        )
     return opened
 
 
@@ -281,20 +317,32 @@ def load_weights(model: Network, path: Path) -> None:
     try:
         weights = load_file(path)
     except (SafetensorError, OSError) as error:
-        raise _damaged(path, f"is not a valid safetensors file ({error})") from error
-    expected = dict(model.named_parameters())
+        raise _damaged(path, sentence("is not a valid safetensors file ({error})", error=sentence_of(error))) from error
+    expected = model.weights()
     if weights.keys() != expected.keys():
         odd = sorted(weights.keys() ^ expected.keys())[0]
-        state = "lacks" if odd in expected else "has an unexpected"
-        raise _damaged(path, f"{state} tensor {odd!r} for the configuration in config.json")
+        if odd in expected:
+            raise _damaged(path, sentence("lacks tensor {odd!r} for the configuration in config.json", odd=odd))
+        raise _damaged(path, sentence("has an unexpected tensor {odd!r} for the configuration in config.json", odd=odd))
     for name, tensor in weights.items():
         if tensor.shape != expected[name].shape:
             found, wanted = tuple(tensor.shape), tuple(expected[name].shape)
-            raise _damaged(path, f"has {name} of shape {found}, but config.json requires {wanted}")
+            raise _damaged(
+                path,
+                sentence(
+                    "has {name} of shape {found}, but config.json requires {wanted}",
+                    name=name,
+                    found=found,
+                    wanted=wanted,
+                ),
+            )
         if tensor.dtype not in _DTYPES:
-            raise _damaged(path, f"has {name} in {tensor.dtype}, which is not a 16- to 64-bit float")
+            raise _damaged(
+                path,
+                sentence("has {name} in {dtype}, which is not a 16- to 64-bit float", name=name, dtype=tensor.dtype),
+            )
         if not tensor.isfinite().all():
-            raise _damaged(path, f"has values in {name} that are not finite numbers")
+            raise _damaged(path, sentence("has values in {name} that are not finite numbers", name=name))
         expected[name].data.copy_(tensor)
 
 
@@ -309,7 +357,11 @@ _Description = tuple[TransformerConfig, dict[str, str]]
 
 def _damaged(path: Path, problem: str) -> CheckpointError:
     return CheckpointError(
-        f"{path} {problem}. Restore the folder (git checkout), or train it again with python -m model.train."
+        sentence(
+            "{path} {problem}. Restore the folder (git checkout), or train it again with python -m model.train.",
+            path=path,
+            problem=problem,
+        )
     )
 
 
@@ -365,7 +417,9 @@ def _read_config(path: Path) -> list[_Description]:
         versions = [config, config["before"]] if "before" in config else [config]
         return [_describe(version) for version in versions]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise _damaged(path, f"is not a checkpoint's configuration ({error})") from error
+        raise _damaged(
+            path, sentence("is not a checkpoint's configuration ({error})", error=sentence_of(error))
+        ) from error
 
 
 def _write_config(folder: Path, config: Mapping) -> None:
@@ -408,32 +462,45 @@ def _check_sizes(path: Path, config: TransformerConfig) -> None:
         with safe_open(path, framework="pt") as file:
             shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118 - not a mapping
     except (SafetensorError, OSError) as error:
-        raise _damaged(path, f"is not a valid safetensors file ({error})") from error
+        raise _damaged(path, sentence("is not a valid safetensors file ({error})", error=sentence_of(error))) from error
     layers = config.n_encoder_layers + config.n_decoder_layers
     of_a_layer = config.d_model * (config.n_heads * config.d_k + config.d_model + config.d_ff)  # W_Q, W_O and W_1
     wanted = config.vocab_size * config.d_model + layers * of_a_layer
     found = sum(math.prod(shape) for shape in shapes)
     if wanted > found or layers > len(shapes) or config.max_len > _MAX_POSITIONS:
-        raise _damaged(path, f"has {found:,} numbers, far fewer than config.json requires")
+        raise _damaged(path, sentence("has {found:,} numbers, far fewer than config.json requires", found=found))
 
 
 def _check_hash(path: Path, expected: str) -> None:
     try:
         if not path.is_file():
-            raise _damaged(path, "is missing")
+            raise _damaged(path, sentence("is missing"))
         found, size = sha256(path), path.stat().st_size
     except OSError as error:
-        raise _damaged(path, f"cannot be read ({error})") from error
+        raise _damaged(path, sentence("cannot be read ({error})", error=sentence_of(error))) from error
     if found != expected:
-        problem = f"SHA-256 is {found[:12]}..., config.json expects {expected[:12]}..."
-        raise _damaged(path, f"({size:,} bytes) is truncated or altered: its {problem}")
+        problem = sentence(
+            "SHA-256 is {found}..., config.json expects {expected}...", found=found[:12], expected=expected[:12]
+        )
+        raise _damaged(
+            path, sentence("({size:,} bytes) is truncated or altered: its {problem}", size=size, problem=problem)
+        )
 
 
 def _read_tokenizer(path: Path, config: TransformerConfig) -> Tokenizer:
     try:
         tokenizer = Tokenizer(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise _damaged(path, f"is not a vocabulary of this project ({error})") from error
+        raise _damaged(
+            path, sentence("is not a vocabulary of this project ({error})", error=sentence_of(error))
+        ) from error
     if len(tokenizer) != config.vocab_size:
-        raise _damaged(path, f"has {len(tokenizer)} pieces, but config.json says vocab_size {config.vocab_size}")
+        raise _damaged(
+            path,
+            sentence(
+                "has {pieces} pieces, but config.json says vocab_size {size}",
+                pieces=len(tokenizer),
+                size=config.vocab_size,
+            ),
+        )
     return tokenizer

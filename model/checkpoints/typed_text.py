@@ -4,6 +4,7 @@ import unicodedata
 
 import regex
 
+from model.language import sentence
 from model.network.config import Family
 
 # Nobody sees Unicode's default ignorable characters, nor those that control a device, but a tokenizer does. Some
@@ -48,8 +49,10 @@ def list_changes(text: str, prepared: str) -> list[str]:
     """A sentence on each difference between a text and what is read of it, but none on the white space around it."""
     changes = []
     if one_line(text) != text.strip() and prepared != text and prepared == one_line(prepared):
-        changes.append("Line breaks and runs of white space became single spaces: it was trained on single lines.")
+        changes.append(
+            sentence("Line breaks and runs of white space became single spaces: it was trained on single lines.")
+        )
     if hidden := _INVISIBLE.findall(text) if prepared != text else ():
         names = dict.fromkeys(unicodedata.name(character, f"U+{ord(character):04X}") for character in hidden)
-        changes.append(f"Invisible characters were left out: {', '.join(names)}.")
+        changes.append(sentence("Invisible characters were left out: {names}.", names=", ".join(names)))
     return changes

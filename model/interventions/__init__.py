@@ -16,9 +16,11 @@ after it); at the same place they compose in the order given.
 
 from model.interventions.attention import AttentionTemperature, HeadGate, SharedKeysValues, Unscaled, ValueZeroing
 from model.interventions.base import KINDS, SIDES, STACKS, SUBLAYERS, Intervention, Reading, applied
-from model.interventions.blocks import PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
-from model.interventions.describe import describe, scaling_in_words
+from model.interventions.blocks import NormOff, PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
+from model.interventions.describe import describe, place_in_words, scaling_in_words
 from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit, PatternMask
+from model.interventions.patch import Patch
+from model.interventions.patch import PatchFrom as PatchFrom
 from model.interventions.patterns import FrozenPattern, PatternEdit, PermutedAttention, UniformAttention
 
 __all__ = [
@@ -33,6 +35,8 @@ __all__ = [
     "Intervention",
     "LiftCausalMask",
     "MaskEdit",
+    "NormOff",
+    "Patch",
     "PatternEdit",
     "PatternMask",
     "PermutedAttention",
@@ -47,5 +51,6 @@ __all__ = [
     "ValueZeroing",
     "applied",
     "describe",
+    "place_in_words",
     "scaling_in_words",
 ]

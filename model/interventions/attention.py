@@ -9,6 +9,7 @@ from torch import Tensor
 
 from model.hooks import Edit
 from model.interventions.base import Addressed, at_attentions, at_head, attention_paths, check_positions, per_head
+from model.language import sentence
 from model.network.network import Network
 
 MIN_TAU, MAX_TAU = 1e-30, 1e30
@@ -32,7 +33,7 @@ class AttentionTemperature(Addressed):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not MIN_TAU <= self.tau <= MAX_TAU:
-            raise ValueError(f"tau must be a number above 0, within [1e-30, 1e30], got {self.tau!r}")
+            raise ValueError(sentence("tau must be a number above 0, within [1e-30, 1e30], got {tau!r}", tau=self.tau))
 
     def edits(self, model: Network) -> dict[str, Edit]:
         def multiply(temperature: Tensor) -> Tensor:
@@ -77,9 +78,9 @@ class HeadGate(Addressed):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.gate <= 1:
-            raise ValueError(f"gate must lie in [0, 1], got {self.gate!r}")
+            raise ValueError(sentence("gate must lie in [0, 1], got {gate!r}", gate=self.gate))
         if self.mode not in ("zero", "mean"):
-            raise ValueError(f"mode must be zero or mean, got {self.mode!r}")
+            raise ValueError(sentence("mode must be zero or mean, got {mode!r}", mode=self.mode))
 
     @property
     def position_free(self) -> bool:
@@ -138,12 +139,18 @@ class SharedKeysValues(Addressed):
         super().__post_init__()
         check_positions((self.groups,), "number of groups")
         if self.groups < 1:
-            raise ValueError("a number of groups must be a whole number from 1 on, got 0")
+            raise ValueError(sentence("a number of groups must be a whole number from 1 on, got 0"))
 
     def edits(self, model: Network) -> dict[str, Edit]:
         heads = model.config.n_heads
         if heads % self.groups:
-            raise ValueError(f"the {heads} heads cannot be divided into {self.groups} groups of the same size")
+            raise ValueError(
+                sentence(
+                    "the {heads} heads cannot be divided into {groups} groups of the same size",
+                    heads=heads,
+                    groups=self.groups,
+                )
+            )
 
         def pool(vectors: Tensor) -> Tensor:
             """(batch, heads, key, width): each head's keys or values are the mean of its group's."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from model.hooks import Edit, editing, recording
+from model.language import sentence
 from model.network.network import Network
 from model.trace import KIND_TITLES
 
@@ -52,7 +53,11 @@ class Addressed:
         for name, allowed in (("kind", KINDS), ("stack", STACKS), ("name", SUBLAYERS), ("side", SIDES)):
             value = getattr(self, name, None)
             if value is not None and value not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+                raise ValueError(
+                    sentence(
+                        "{name} must be one of {names}, got {value!r}", name=name, names=", ".join(allowed), value=value
+                    )
+                )
         for name in ("layer", "head"):
             value = getattr(self, name, None)
             if value is not None:
@@ -133,8 +138,13 @@ def sublayer_paths(model: Network, stack: str | None, layer: int | None, name: s
     ]
     if not chosen:
         raise ValueError(
-            f"the model has no sub-layer stack={stack!r}, layer={layer!r}, name={name!r}; stacks are encoder and "
-            f"decoder, names self_attn, cross_attn (decoder alone) and feed_forward"
+            sentence(
+                "the model has no sub-layer stack={stack!r}, layer={layer!r}, name={name!r}; stacks are "
+                "encoder and decoder, names self_attn, cross_attn (decoder alone) and feed_forward",
+                stack=stack,
+                layer=layer,
+                name=name,
+            )
         )
     return chosen
 
@@ -143,11 +153,15 @@ def check_positions(positions: tuple[int, ...], name: str = "position") -> None:
     """Raise ValueError unless all are whole numbers from 0 on."""
     for position in positions:
         if not isinstance(position, Integral) or isinstance(position, bool) or position < 0:
-            raise ValueError(f"a {name} must be a whole number from 0 on, got {position!r}")
+            raise ValueError(
+                sentence("a {name} must be a whole number from 0 on, got {position!r}", name=name, position=position)
+            )
 
 
 def check_permutation(order: tuple[int, ...]) -> None:
     """Raise ValueError unless `order` holds each of 0 to len(order) - 1 once."""
     check_positions(order)
     if sorted(order) != list(range(len(order))):
-        raise ValueError(f"an order must contain each position from 0 on exactly once, got {order!r}")
+        raise ValueError(
+            sentence("an order must contain each position from 0 on exactly once, got {order!r}", order=order)
+        )

@@ -14,6 +14,7 @@ from model.interventions.base import (
     check_permutation,
     sublayer_paths,
 )
+from model.language import sentence
 from model.network.network import Network
 
 EMBEDDINGS = {"source": "src_embedding", "target": "tgt_embedding"}
@@ -49,7 +50,7 @@ class PositionsShuffled(Addressed):
         super().__post_init__()
         check_permutation(self.order)
         if self.side is None:
-            raise ValueError("side must be source or target")
+            raise ValueError(sentence("side must be source or target"))
 
     @property
     def position_free(self) -> bool:
@@ -60,7 +61,13 @@ class PositionsShuffled(Addressed):
         (name,) = _positioned(model, self.side)
         table = getattr(model, name).positions.detach()
         if len(self.order) > len(table):
-            raise ValueError(f"the order has {len(self.order)} positions; the model has {len(table)}")
+            raise ValueError(
+                sentence(
+                    "the order has {ordered} positions; the model has {positions}",
+                    ordered=len(self.order),
+                    positions=len(table),
+                )
+            )
 
         def shuffle(positional: Tensor) -> Tensor:
             n = min(len(self.order), len(positional))
@@ -76,7 +83,11 @@ def _positioned(model: Network, side: Side | None) -> list[str]:
     names = [name for key, name in EMBEDDINGS.items() if side in (None, key) and hasattr(model, name)]
     names = [name for name in names if getattr(model, name).positions is not None]
     if not names:
-        raise ValueError(f"the model adds no positional encoding{f' to the {side}' if side else ''}")
+        raise ValueError(
+            sentence("the model adds no positional encoding to the {side}", side=side)
+            if side
+            else sentence("the model adds no positional encoding")
+        )
     return names
 
 
@@ -111,3 +122,23 @@ class ResidualOff(_SubLayerChange):
             else:  # where the sum itself cannot be edited: x + (Sublayer(x) - x), equal up to rounding
                 edits[model.update_point(path)] = Reading(model.before_point(path), lambda out, before: out - before)
         return edits
+
+
+@dataclass(frozen=True)
+class NormOff(_SubLayerChange):
+    """Leave out the norm: x + Sublayer(x) instead of LayerNorm(x + Sublayer(x)), with pre-norm Sublayer(x) instead of
+    Sublayer(LayerNorm(x)). The norm after the last layer of a pre-norm stack stays."""
+
+    def edits(self, model: Network) -> dict[str, Reading]:
+        paths, points = sublayer_paths(model, self.stack, self.layer, self.name), hook_points(model)
+        if not all(f"{path}_residual.added" in points for path in paths):
+            raise ValueError(
+                sentence(
+                    "the norms of this model cannot be left out: its layers are not of this project's own code, and "
+                    "where its norms read from is not known"
+                )
+            )
+        reads = "before" if model.config.norm == "pre" else "added"
+        return {
+            f"{path}_residual.normed": Reading(f"{path}_residual.{reads}", lambda _normed, read: read) for path in paths
+        }

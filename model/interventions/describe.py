@@ -1,163 +1,293 @@
 """One sentence for the screen that says what an intervention does."""
 
 import math
+import re
 from collections.abc import Sequence
 
 from model.interventions.attention import AttentionTemperature, HeadGate, SharedKeysValues, Unscaled, ValueZeroing
 from model.interventions.base import Intervention, attention_paths
-from model.interventions.blocks import PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
+from model.interventions.blocks import NormOff, PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
 from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit, PatternMask
+from model.interventions.patch import Patch, PatchFrom
 from model.interventions.patterns import FrozenPattern, PatternEdit, PermutedAttention, UniformAttention
+from model.language import Sentence, joined, later, sentence
 from model.network.network import Network
 from model.trace import KIND_TITLES
 
 SUBLAYER_NAMES = {"self_attn": "self-attention", "cross_attn": "cross-attention", "feed_forward": "feed-forward"}
+EVERY = {
+    "": sentence("Every sub-layer"),
+    "self_attn": sentence("Every self-attention"),
+    "cross_attn": sentence("Every cross-attention"),
+    "feed_forward": sentence("Every feed-forward"),
+}
+THE = {
+    "self_attn": sentence("The self-attention"),
+    "cross_attn": sentence("The cross-attention"),
+    "feed_forward": sentence("The feed-forward"),
+}
+WRITES = {
+    "self_attn": sentence("What self-attention writes"),
+    "cross_attn": sentence("What cross-attention writes"),
+    "feed_forward": sentence("What feed-forward writes"),
+}
 MOST_LISTED = 8
 """A sentence names this many positions and counts the others."""
 
 
 def describe(  # noqa: C901 - one case per kind of intervention
     intervention: Intervention, model: Network | None = None
-) -> str:
+) -> Sentence:
     """One sentence: what is changed, and where. Numbers count from 0, as everywhere on screen.
 
     Args:
         intervention: what is described.
         model: that it changes; None: one whose scores are divided by the square root of d_k, as the paper's.
     """
-    place = _sublayer(intervention) if isinstance(intervention, SublayerOff | ResidualOff) else _place(intervention)
+    place = (
+        _sublayer(intervention)
+        if isinstance(intervention, SublayerOff | ResidualOff | NormOff)
+        else place_in_words(intervention)
+    )
     match intervention:
         case AttentionTemperature(tau=tau):
-            return f"In {place}, what the softmax reads is divided by τ = {tau:g}; several temperatures multiply."
+            return sentence(
+                "In {place}, what the softmax reads is divided by τ = {tau:g}; several temperatures multiply.",
+                place=place,
+                tau=tau,
+            )
         case Unscaled():
             return _unscaled(intervention, place, model)
         case MaskEdit():
             return _mask_edit(intervention, place)
         case ForbidSource(positions=positions, kind=kind):
-            where = place if kind else place.replace("every attention", "encoder self-attention and cross-attention")
-            return f"No query may attend to source {_positions(positions)} in {where}."
+            both = sentence("encoder self-attention and cross-attention")
+            where, at = place if kind else _of_kinds(both, intervention), _positions(positions)
+            return sentence("No query may attend to source {positions} in {place}.", positions=at, place=where)
         case PatternMask(kind=kind):
-            where = place if kind else place.replace("every attention", "every self-attention")
-            return f"Queries attend only to {_kept(intervention)} in {where}."
+            where = place if kind else _of_kinds(sentence("every self-attention"), intervention)
+            return sentence("Queries attend only to {keys} in {place}.", keys=_kept(intervention), place=where)
         case LiftCausalMask():
-            return f"Target tokens may attend to later ones in {_of_kind('decoder_self', intervention.layer, None)}."
+            where = _of_kind("decoder_self", intervention.layer, None)
+            return sentence("Target tokens may attend to later ones in {place}.", place=where)
         case HeadGate():
             return _gate(intervention, place)
         case PatternEdit(query=query):
-            return f"The attention weights of row {query} are set by hand in {place}."
+            return sentence("The attention weights of row {row} are set by hand in {place}.", row=query, place=place)
         case UniformAttention():
-            return f"Every query gives equal weight to each key that it may see in {place}."
+            return sentence("Every query gives equal weight to each key that it may see in {place}.", place=place)
+        case PermutedAttention(order=None, seed=seed):
+            return sentence(
+                "The attention weights of each row are shuffled among its keys (seed {seed}) in {place}.",
+                seed=seed,
+                place=place,
+            )
         case PermutedAttention():
-            return f"The attention weights of each row are {_permutation(intervention)} in {place}."
+            return sentence("The attention weights of each row are permuted in {place}.", place=place)
         case FrozenPattern():
-            return f"The attention weights in {place} are taken from another run."
+            return sentence("The attention weights in {place} are taken from another run.", place=place)
+        case Patch() | PatchFrom():
+            return _patch(intervention)
         case ValueZeroing(positions=positions):
-            return f"The values v of key {_positions(positions)} are 0 in {place}."
+            at = _positions(positions)
+            return sentence("The values v of key {positions} are 0 in {place}.", positions=at, place=place)
         case SharedKeysValues(groups=1):
-            return f"All heads share one set of keys and values, the mean of theirs, in {place}."
+            return sentence("All heads share one set of keys and values, the mean of theirs, in {place}.", place=place)
         case SharedKeysValues(groups=groups):
-            return f"The heads form {groups} groups that share keys and values, the mean of theirs, in {place}."
+            return sentence(
+                "The heads form {groups} groups that share keys and values, the mean of theirs, in {place}.",
+                groups=groups,
+                place=place,
+            )
         case PositionsOff(side=side):
-            return f"No positional encoding is added to the {side or 'source and the target'}."
+            return {
+                None: sentence("No positional encoding is added to the source and the target."),
+                "source": sentence("No positional encoding is added to the source."),
+                "target": sentence("No positional encoding is added to the target."),
+            }[side]
         case PositionsShuffled(order=order, side=side):
-            return f"The first {len(order)} positional encodings of the {side} are permuted."
+            permuted = {
+                "source": later("The first {count} positional encodings of the source are permuted."),
+                "target": later("The first {count} positional encodings of the target are permuted."),
+            }
+            return sentence(permuted[side], count=len(order))
         case SublayerOff():
-            return f"{place} outputs 0: only the residual passes."
+            return sentence("{place} outputs 0: only the residual passes.", place=place)
         case ResidualOff():
-            return f"{place} has no residual connection."
-    raise ValueError(f"no description of {intervention!r}")
+            return sentence("{place} has no residual connection.", place=place)
+        case NormOff():
+            return sentence("{place} has no norm.", place=place)
+    raise ValueError(sentence("no description of {intervention!r}", intervention=intervention))
 
 
-def scaling_in_words(model: Network, kind: str | None = None, layer: int | None = None, head: int | None = None) -> str:
+def scaling_in_words(
+    model: Network, kind: str | None = None, layer: int | None = None, head: int | None = None
+) -> Sentence | None:
     """What the attentions at an address do to their scores: "divided by √d_k", "multiplied by 0.125", or "scaled" where
-    they differ; empty if they leave them as they are."""
+    they differ; None if they leave them as they are."""
     attentions = [model.get_submodule(path) for path in attention_paths(model, kind, layer, head)]
     words = {_scaling(attention.divisor, attention.d_k) for attention in attentions}
-    return words.pop() if len(words) == 1 else "scaled"
+    return words.pop() if len(words) == 1 else sentence("scaled")
 
 
-def _scaling(divisor: float, d_k: int) -> str:
+def _scaling(divisor: float, d_k: int) -> Sentence | None:
     if divisor == 1:
-        return ""
-    root = math.isclose(divisor, math.sqrt(d_k), rel_tol=1e-4)
-    return "divided by √d_k" if root else f"multiplied by {1 / divisor:.4g}"
+        return None
+    if math.isclose(divisor, math.sqrt(d_k), rel_tol=1e-4):
+        return sentence("divided by √d_k")
+    return sentence("multiplied by {factor:.4g}", factor=1 / divisor)
 
 
-def _unscaled(change: Unscaled, place: str, model: Network | None) -> str:
+def _unscaled(change: Unscaled, place: Sentence, model: Network | None) -> Sentence:
     address = change.kind, change.layer, change.head
-    scaling = scaling_in_words(model, *address) if model else "divided by √d_k"
+    scaling = scaling_in_words(model, *address) if model else sentence("divided by √d_k")
     if not scaling:
-        return f"Scores in {place} stay as they are: this model does not scale them."
-    return f"Scores in {place} are not {scaling}."
+        return sentence("Scores in {place} stay as they are: this model does not scale them.", place=place)
+    return sentence("Scores in {place} are not {scaled}.", place=place, scaled=scaling)
 
 
-def _kept(change: PatternMask) -> str:
+def _kept(change: PatternMask) -> Sentence:
     """`themselves, keys less than 4 positions away and position 0, which sees every key`."""
-    parts = ["themselves"]
+    parts = [sentence("themselves")]
     if change.window:
-        parts.append(f"keys less than {change.window:,} positions away")
+        parts.append(sentence("keys less than {count:,} positions away", count=change.window))
     if change.stride:
-        parts.append(f"keys at a multiple of {change.stride:,} positions")
+        parts.append(sentence("keys at a multiple of {count:,} positions", count=change.stride))
     if change.block:
-        parts.append(f"keys in their block of {change.block:,}")
+        parts.append(sentence("keys in their block of {count:,}", count=change.block))
     if change.global_tokens:
-        parts.append(f"global {_positions(change.global_tokens)}")
-    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+        parts.append(sentence("global {positions}", positions=_positions(change.global_tokens)))
+    return joined(parts)
 
 
-def _gate(change: HeadGate, place: str) -> str:
-    heads = "z of every head" if change.head is None else "z"
+def _gate(change: HeadGate, place: Sentence) -> Sentence:
+    z = sentence("z of every head") if change.head is None else "z"
+    facts = {"place": place, "z": z, "gate": change.gate}
     if change.gate == 1:
-        return f"In {place}, {heads} stays as it is."
-    mean = "its mean" if change.mode == "mean" else ""
-    if mean and change.kind != "encoder_self":
-        mean = "its mean (in the decoder, over the positions up to the query's own)"
+        return sentence("In {place}, {z} stays as it is.", **facts)
+    if change.mode != "mean":
+        if change.gate == 0:
+            return sentence("In {place}, {z} is set to 0.", **facts)
+        return sentence("In {place}, {z} is multiplied by {gate:g}.", **facts)
+    facts["mean"] = sentence("its mean")
+    if change.kind != "encoder_self":
+        facts["mean"] = sentence("its mean (in the decoder, over the positions up to the query's own)")
     if change.gate == 0:
-        return f"In {place}, {heads} is {f'replaced by {mean}' if mean else 'set to 0'}."
-    return f"In {place}, {heads} is multiplied by {change.gate:g}{f'; the rest is {mean}' if mean else ''}."
+        return sentence("In {place}, {z} is replaced by {mean}.", **facts)
+    return sentence("In {place}, {z} is multiplied by {gate:g}; the rest is {mean}.", **facts)
 
 
-def _mask_edit(change: MaskEdit, place: str) -> str:
-    parts = [
-        f"{verb} {len(cells)} {'cell' if len(cells) == 1 else 'cells'}"
-        for verb, cells in (("forbids", change.forbid), ("allows", change.allow))
-        if cells
-    ]
-    return f"The mask of {place} {' and '.join(parts) or 'stays as it is'}."
+def _mask_edit(change: MaskEdit, place: Sentence) -> Sentence:
+    facts = {"place": place, "forbidden": _cells(len(change.forbid)), "allowed": _cells(len(change.allow))}
+    match bool(change.forbid), bool(change.allow):
+        case True, True:
+            return sentence("The mask of {place} forbids {forbidden} and allows {allowed}.", **facts)
+        case True, False:
+            return sentence("The mask of {place} forbids {forbidden}.", **facts)
+        case False, True:
+            return sentence("The mask of {place} allows {allowed}.", **facts)
+    return sentence("The mask of {place} stays as it is.", **facts)
 
 
-def _permutation(change: PermutedAttention) -> str:
-    return f"shuffled among its keys (seed {change.seed})" if change.order is None else "permuted"
+def _cells(count: int) -> Sentence:
+    return sentence("1 cell") if count == 1 else sentence("{count} cells", count=count)
 
 
-def _positions(positions: Sequence[int]) -> str:
+def _patch(change: Patch | PatchFrom) -> Sentence:
+    """`z in cross-attention, layer 3, head 0 has the values of another run at position 2 and position 4 (its 5).`"""
+    what = _point(change.path)
+    if change.head is not None:
+        what = sentence("{place}, head {head}", place=what, head=change.head)
+    pairs = change.positions
+    if pairs is None:
+        where = sentence("all positions")
+    elif all(here == there for here, there in pairs):
+        where = _positions([here for here, _ in pairs])
+    else:
+        where = _positions(
+            [
+                here if here == there else sentence("{here} (its {there})", here=here, there=there)
+                for here, there in pairs
+            ]
+        )
+    if change.path.endswith(".pattern"):
+        return sentence("{what} have the values of another run at {positions}.", what=what, positions=where)
+    return sentence("{what} has the values of another run at {positions}.", what=what, positions=where)
+
+
+POINT = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(?:(self_attn|cross_attn|feed_forward)(_residual)?\.)?(\w+)")
+
+
+def _point(path: str) -> Sentence:
+    """`The residual stream before layer 2 of the decoder`, `Z in cross-attention, layer 3`; others by their path."""
+    match = POINT.fullmatch(path)
+    if not match:
+        return sentence("The activation at {path}", path=path)
+    stack, layer, name, residual, point = match.groups()
+    if (name, residual, point) == ("self_attn", "_residual", "before"):
+        return _in_stack(sentence("The residual stream before layer {layer}", layer=int(layer)), stack)
+    if name and not residual and point == "out":
+        return _in_stack(sentence("{what} in layer {layer}", what=WRITES[name], layer=int(layer)), stack)
+    if name and not residual and name != "feed_forward":
+        kind = "cross" if name == "cross_attn" else f"{stack}_self"
+        place = _of_kind(kind, int(layer), None)
+        if point == "pattern":
+            return sentence("The attention weights in {place}", place=place)
+        return sentence("The activation {name} in {place}", name=point, place=place)
+    return sentence("The activation at {path}", path=path)
+
+
+def _in_stack(what: Sentence, stack: str) -> Sentence:
+    if stack == "encoder":
+        return sentence("{what} of the encoder", what=what)
+    return sentence("{what} of the decoder", what=what)
+
+
+def _positions(positions: Sequence[int | str]) -> Sentence:
     """`position 3`, `positions 1 and 4`, `positions 0, 1, 2 and 9 more`, `no position`."""
     if not positions:
-        return "no position"
-    listed, rest = [str(position) for position in positions[:MOST_LISTED]], len(positions) - MOST_LISTED
+        return sentence("no position")
+    if len(positions) == 1:
+        return sentence("position {position}", position=positions[0])
+    names, rest = list(positions[:MOST_LISTED]), len(positions) - MOST_LISTED
     if rest > 0:
-        listed.append(f"{rest} more")
-    joined = " and ".join(filter(None, [", ".join(listed[:-1]), listed[-1]]))
-    return f"position{'s' * (len(positions) > 1)} {joined}"
+        names.append(sentence("{count} more", count=rest))
+    return sentence("positions {positions}", positions=joined(names))
 
 
-def _place(intervention: Intervention) -> str:
-    return _of_kind(*(getattr(intervention, name, None) for name in ("kind", "layer", "head")))
+def place_in_words(intervention: Intervention, short: bool = False) -> Sentence:
+    """On which attentions an intervention acts: `cross-attention, layer 3, head 0`, `every attention`.
+
+    Args:
+        intervention: that acts.
+        short: call the kinds as the sidebar does: `Cross, layer 3, head 0`.
+    """
+    kind, layer, head = (getattr(intervention, name, None) for name in ("kind", "layer", "head"))
+    if short and kind:
+        return _at(sentence(KIND_TITLES[kind].removesuffix("-attention")), layer, head)
+    return _of_kind(kind, layer, head)
 
 
-def _of_kind(kind: str | None, layer: int | None, head: int | None) -> str:
-    """`cross-attention, layer 3, head 0`, `every attention`."""
-    parts = [KIND_TITLES[kind].lower() if kind else "every attention"]
+def _of_kind(kind: str | None, layer: int | None, head: int | None) -> Sentence:
+    return _at(sentence(KIND_TITLES[kind].lower() if kind else "every attention"), layer, head)
+
+
+def _of_kinds(kinds: Sentence, change: ForbidSource | PatternMask) -> Sentence:
+    return _at(kinds, getattr(change, "layer", None), getattr(change, "head", None))
+
+
+def _at(what: Sentence, layer: int | None, head: int | None) -> Sentence:
     if layer is not None:
-        parts.append(f"layer {layer}")
+        what = sentence("{place}, layer {layer}", place=what, layer=layer)
     if head is not None:
-        parts.append(f"head {head}")
-    return ", ".join(parts)
+        what = sentence("{place}, head {head}", place=what, head=head)
+    return what
 
 
-def _sublayer(change: SublayerOff | ResidualOff) -> str:
+def _sublayer(change: SublayerOff | ResidualOff | NormOff) -> Sentence:
     """`Every sub-layer`, `Every feed-forward of the decoder`, `The feed-forward of the encoder in layer 2`."""
-    name = SUBLAYER_NAMES[change.name] if change.name else "sub-layer"
-    stack = f" of the {change.stack}" if change.stack else ""
-    layer = f" in layer {change.layer}" if change.layer is not None else ""
-    return f"Every {name}{stack}{layer}" if not (change.name and stack and layer) else f"The {name}{stack}{layer}"
+    single = change.name and change.stack and change.layer is not None
+    what = (THE if single else EVERY)[change.name or ""]
+    if change.stack:
+        what = _in_stack(what, change.stack)
+    return what if change.layer is None else sentence("{what} in layer {layer}", what=what, layer=change.layer)

@@ -2,20 +2,26 @@
 
     [["HeadGate",{"gate":0.0,"kind":"cross","layer":3,"head":0}],["LiftCausalMask",{}]]
 
+A Patch is in a link by the text whose run its values come from. `decode` gives a PatchFrom, which the model has to
+resolve.
+
 Links from before this form are still read: `gate:0:zero@cross.3.0;lift-causal-mask`, a name, its values after colons,
 its address after `@`, in which `*` and whatever is missing at the end mean all.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from typing import Any
 
 from model.interventions.attention import AttentionTemperature, HeadGate, SharedKeysValues, Unscaled, ValueZeroing
 from model.interventions.base import Intervention
-from model.interventions.blocks import PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
+from model.interventions.blocks import NormOff, PositionsOff, PositionsShuffled, ResidualOff, SublayerOff
 from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit, PatternMask
+from model.interventions.patch import Patch, PatchFrom
 from model.interventions.patterns import FrozenPattern, PatternEdit, PermutedAttention, UniformAttention
+from model.language import sentence
 
 MAX_INTERVENTIONS = 32
 MAX_CHARACTERS = 4000
@@ -38,24 +44,42 @@ OLD_NAMES = {
     "residual-off": (ResidualOff, ()),
 }
 """Name in the old form -> class, and the fields that stand before the address."""
-TYPES = {kind.__name__: kind for kind in (*(kind for kind, _ in OLD_NAMES.values()), SharedKeysValues, PatternMask)}
+TYPES = {
+    kind.__name__: kind for kind in (*(kind for kind, _ in OLD_NAMES.values()), SharedKeysValues, PatternMask, NormOff)
+}
+TYPES["Patch"] = PatchFrom  # the text that its values come from, not the values
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def encode(interventions: Sequence[Intervention]) -> str:
     """The text that `decode` reads these interventions from; empty for none.
 
     Raises:
-        ValueError: too many, too long, or a FrozenPattern, which is too large for any link.
+        ValueError: too many, too long, a FrozenPattern, which is too large for any link, or a Patch whose values come
+            from no text.
     """
     if len(interventions) > MAX_INTERVENTIONS:
-        raise ValueError(f"A link holds at most {MAX_INTERVENTIONS} changes; there are {len(interventions)}.")
+        raise ValueError(
+            sentence(
+                "A link holds at most {most} changes; there are {count}.",
+                most=MAX_INTERVENTIONS,
+                count=len(interventions),
+            )
+        )
     if any(isinstance(change, FrozenPattern) for change in interventions):
-        raise ValueError("Attention weights taken from another run do not fit into a link.")
-    changes = [[type(change).__name__, _changed_fields(change)] for change in interventions]
+        raise ValueError(sentence("Attention weights taken from another run do not fit into a link."))
+    changes = [_named_fields(change) for change in interventions]
+    text = json.dumps(changes, separators=(",", ":")) if changes else ""
     # In a link, + would be read as a space.
-    text = json.dumps(changes, separators=(",", ":")).replace("e+", "e") if changes else ""
+    text = _STRING.sub(lambda string: string[0].replace("+", r"\u002b"), text).replace("e+", "e")
     if len(text) > MAX_CHARACTERS:
-        raise ValueError(f"These changes need {len(text):,} characters; a link holds at most {MAX_CHARACTERS:,}.")
+        raise ValueError(
+            sentence(
+                "These changes need {count:,} characters; a link holds at most {most:,}.",
+                count=len(text),
+                most=MAX_CHARACTERS,
+            )
+        )
     return text
 
 
@@ -67,14 +91,32 @@ def decode(text: str) -> tuple[Intervention, ...]:
     """
     if len(text) > MAX_CHARACTERS:
         raise ValueError(
-            f"The changes in this link have {len(text):,} characters; at most {MAX_CHARACTERS:,} are read."
+            sentence(
+                "The changes in this link have {count:,} characters; at most {most:,} are read.",
+                count=len(text),
+                most=MAX_CHARACTERS,
+            )
         )
     if not text:
         return ()
     parts = _parse(text) if text.startswith("[") else [_parse_old(part) for part in text.split(";")]
     if len(parts) > MAX_INTERVENTIONS:
-        raise ValueError(f"The link names {len(parts)} changes; at most {MAX_INTERVENTIONS} are read.")
+        raise ValueError(
+            sentence(
+                "The link names {count} changes; at most {most} are read.",
+                count=len(parts),
+                most=MAX_INTERVENTIONS,
+            )
+        )
     return tuple(_create(name, values) for name, values in parts)
+
+
+def _named_fields(change: Intervention) -> tuple[str, dict[str, Any]]:
+    if isinstance(change, Patch) and change.origin is None:
+        raise ValueError(sentence("A patch whose values come from no text does not fit into a link."))
+    if isinstance(change, Patch | PatchFrom):
+        return "Patch", _changed_fields(change if isinstance(change, PatchFrom) else change.origin)
+    return type(change).__name__, _changed_fields(change)
 
 
 def _changed_fields(change: Intervention) -> dict[str, Any]:
@@ -86,9 +128,11 @@ def _parse(text: str) -> list[tuple[str, dict[str, Any]]]:
     try:
         parts = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError("The changes in this link are not whole: was it cut off when it was copied?") from error
+        raise ValueError(
+            sentence("The changes in this link are not whole: was it cut off when it was copied?")
+        ) from error
     if not all(isinstance(part, list) and list(map(type, part)) == [str, dict] for part in parts):
-        raise ValueError("Each change in a link must be a pair of a name and its fields.")
+        raise ValueError(sentence("Each change in a link must be a pair of a name and its fields."))
     return [(name, {field: _to_tuples(value) for field, value in values.items()}) for name, values in parts]
 
 
@@ -106,14 +150,23 @@ def _parse_old(part: str) -> tuple[str, dict[str, Any]]:
     address = [field.name for field in fields(kind) if field.name not in first]
     if len(values) != len(first) or len(places) > len(address):
         raise ValueError(
-            f"In the link, {name} has {len(values)} values and {len(places)} places; it takes {len(first)} values "
-            f"and at most {len(address)} places."
+            sentence(
+                "In the link, {name} has {values} values and {places} places; it takes {all_values} values "
+                "and at most {all_places} places.",
+                name=name,
+                values=len(values),
+                places=len(places),
+                all_values=len(first),
+                all_places=len(address),
+            )
         )
     written = zip((*first, *address), (*values, *places), strict=False)
     try:
         return kind.__name__, {field: _old_value(field, text) for field, text in written if text != "*"}
     except ValueError as error:
-        raise ValueError(f"In the link, {_shorten(part)} cannot be read: a number is expected.") from error
+        raise ValueError(
+            sentence("In the link, {part} cannot be read: a number is expected.", part=_shorten(part))
+        ) from error
 
 
 def _old_value(field: str, text: str) -> Any:
@@ -129,13 +182,23 @@ def _old_value(field: str, text: str) -> Any:
 
 def _create(name: str, values: dict[str, Any]) -> Intervention:
     if name not in TYPES:
-        raise ValueError(f"The link names an unknown change {_shorten(name)}; there are {', '.join(TYPES)}.")
+        raise ValueError(
+            sentence(
+                "The link names an unknown change {part}; there are {names}.",
+                part=_shorten(name),
+                names=", ".join(TYPES),
+            )
+        )
     try:
         return TYPES[name](**values)
     except ValueError as error:
-        raise ValueError(f"In the link, {name} cannot be read: {_shorten(str(error), 200)}.") from error
+        raise ValueError(
+            sentence("In the link, {name} cannot be read: {part}.", name=name, part=_shorten(str(error), 200))
+        ) from error
     except TypeError as error:
-        raise ValueError(f"In the link, {name} has a field that it does not take, or lacks one.") from error
+        raise ValueError(
+            sentence("In the link, {name} has a field that it does not take, or lacks one.", name=name)
+        ) from error
 
 
 def _shorten(text: str, most: int = 20) -> str:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from model.interventions.base import Addressed, Reading, at_head, attention_paths, check_permutation, check_positions
+from model.language import sentence
 from model.network.network import Network
 from model.trace import Array
 
@@ -42,7 +43,12 @@ class PatternEdit(Addressed):
         super().__post_init__()
         check_positions((self.query,))
         if not all(0 <= weight < math.inf for weight in self.weights) or not any(self.weights):
-            raise ValueError(f"weights must be finite and not negative, one at least above 0, got {self.weights!r}")
+            raise ValueError(
+                sentence(
+                    "weights must be finite and not negative, one at least above 0, got {weights!r}",
+                    weights=self.weights,
+                )
+            )
 
     def edits(self, model: Network) -> dict[str, Reading]:
         largest = max(self.weights)
@@ -99,7 +105,7 @@ class PermutedAttention(Addressed):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**32:
-            raise ValueError(f"seed must be a whole number from 0 to 2^32 - 1, got {self.seed!r}")
+            raise ValueError(sentence("seed must be a whole number from 0 to 2^32 - 1, got {seed!r}", seed=self.seed))
         check_permutation(self.order or ())
 
     @property
@@ -147,9 +153,11 @@ class FrozenPattern(Addressed):
         shapes = {len(row) for head in self.pattern for row in head}
         rows = {len(head) for head in self.pattern}
         if len(rows) != 1 or len(shapes) != 1 or 0 in shapes:
-            raise ValueError("a pattern must be (heads, query, key), with equally many rows and keys everywhere")
+            raise ValueError(
+                sentence("a pattern must be (heads, query, key), with equally many rows and keys everywhere")
+            )
         if not all(0 <= weight < math.inf for head in self.pattern for row in head for weight in row):
-            raise ValueError("the weights of a pattern must be finite and not negative")
+            raise ValueError(sentence("the weights of a pattern must be finite and not negative"))
 
     @classmethod
     def of(
@@ -157,7 +165,9 @@ class FrozenPattern(Addressed):
     ) -> "FrozenPattern":
         """From an array (heads, query, key), such as `Attention.pattern`, without rounding."""
         if pattern.ndim != 3:
-            raise ValueError(f"a pattern must be (heads, query, key), got the shape {pattern.shape}")
+            raise ValueError(
+                sentence("a pattern must be (heads, query, key), got the shape {shape}", shape=pattern.shape)
+            )
         return cls(tuple(tuple(map(tuple, rows)) for rows in pattern.tolist()), kind, layer, head)
 
     @property
@@ -168,7 +178,13 @@ class FrozenPattern(Addressed):
     def edits(self, model: Network) -> dict[str, Reading]:
         """Hook point path -> edit; in a run the edits raise ValueError where the pattern does not fit the sentence."""
         if self.shape[0] not in (1, model.config.n_heads):
-            raise ValueError(f"the pattern has {self.shape[0]} heads; the model has {model.config.n_heads}")
+            raise ValueError(
+                sentence(
+                    "the pattern has {heads} heads; the model has {n_heads}",
+                    heads=self.shape[0],
+                    n_heads=model.config.n_heads,
+                )
+            )
         frozen = torch.tensor(self.pattern, dtype=torch.float64)
 
         def at(path: str) -> Callable[[Tensor, Tensor], Tensor]:
@@ -181,8 +197,15 @@ class FrozenPattern(Addressed):
         square = rows == keys if path.endswith("self_attn") else keys == found
         if not square or (path.startswith("encoder.") and keys != found):
             raise ValueError(
-                f"the frozen pattern has {rows} rows and {keys} keys, which does not fit {path}: "
-                f"this sentence has {queries} rows and {found} keys there"
+                sentence(
+                    "the frozen pattern has {rows} rows and {keys} keys, which does not fit {path}: this "
+                    "sentence has {queries} rows and {found} keys there",
+                    rows=rows,
+                    keys=keys,
+                    path=path,
+                    queries=queries,
+                    found=found,
+                )
             )
         rows, keys = min(rows, queries), min(keys, found)
         put = pattern.new_zeros(pattern.shape, dtype=torch.float64)

@@ -1,7 +1,7 @@
 """Token ids of unequal length as batches."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import torch
 from torch import Tensor
@@ -25,6 +25,17 @@ def token_batches(lengths: Sequence[int], max_tokens: int, seed: str) -> list[li
         batches[-1].append(i)
     rng.shuffle(batches)
     return batches
+
+
+def without_padding(batches: Sequence[Sequence[int]], shapes: Sequence[Hashable]) -> list[list[int]]:
+    """The batches divided so that the sentences of each have one shape."""
+    divided = []
+    for batch in batches:
+        of_shape: dict[Hashable, list[int]] = {}
+        for i in batch:
+            of_shape.setdefault(shapes[i], []).append(i)
+        divided += of_shape.values()
+    return divided
 
 
 def pad_batch(sentences: list[list[int]], device: torch.device | str | None = None, pad: int = PAD) -> Tensor:

@@ -38,7 +38,7 @@ class TransformerConfig:
     tie_embeddings: bool = True
     scale_scores: bool = True
     """False leaves out the division by sqrt(d_k) of equation 1"""
-    norm_function: Literal["layer_norm", "rms_norm"] = "layer_norm"
+    norm_function: Literal["layer_norm", "rms_norm", "batch_norm", "none"] = "layer_norm"
     n_kv_heads: int = 0
     """heads of keys and values in self-attention, each shared by n_heads / n_kv_heads query heads; 0: n_heads"""
     biases: bool = True
@@ -53,6 +53,8 @@ class TransformerConfig:
     """multiply embeddings by sqrt(d_model) (section 3.4)"""
     d_key: int = 0
     """width d_k of one head's queries and keys; 0: d_model / n_heads, as that of its values"""
+    residual: bool = True
+    """False leaves out the residual connection around each sub-layer"""
 
     def __post_init__(self) -> None:
         at_least = dict.fromkeys(("vocab_size", "d_model", "n_heads", "d_ff", "max_len", "rope_base"), 1)
@@ -127,6 +129,7 @@ class TransformerConfig:
             and self.kv_heads == self.n_heads
             and self.d_k == self.d_v
             and self.biases
+            and self.residual
             and not (self.gated or self.qk_norm or self.window)
         )
 

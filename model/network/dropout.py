@@ -1,5 +1,7 @@
 """Dropout (section 5.4)."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -15,13 +17,24 @@ class Dropout(nn.Module):
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
-        self.threshold = min(round(256 * rate), 255)
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.rate == 0:
             return x
         if x.device.type != "cpu":
             return F.dropout(x, self.rate)
-        words = torch.empty(-(-x.numel() // 8), dtype=torch.int64).random_(torch.iinfo(torch.int64).min, None)
-        kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= self.threshold
-        return x * (kept * (256 / (256 - self.threshold)))
+        return x * draw_factors(x.shape, self.rate)
+
+
+def draw_factors(shape: torch.Size, rate: float, numbers: torch.Generator | None = None) -> Tensor:
+    """What dropout on a CPU multiplies each element by: 0, or 1 / (1 - rate) with the rate in 256ths.
+
+    Args:
+        shape: of what is multiplied.
+        rate: share of the elements that become 0.
+        numbers: where the random ones come from; None: torch's own generator, which all threads share.
+    """
+    threshold, count = min(round(256 * rate), 255), math.prod(shape)
+    words = torch.empty(-(-count // 8), dtype=torch.int64)
+    words.random_(torch.iinfo(torch.int64).min, None, generator=numbers)
+    return (words.view(torch.uint8)[:count].view(shape) >= threshold) * (256 / (256 - threshold))

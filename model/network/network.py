@@ -6,7 +6,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor, nn
 
-from model.hooks import Call, HookPoint, let_calls_be_kept
+from model.hooks import Call, HookPoint, hook_points, let_calls_be_kept
 from model.network.attention import KeyValueCache, MultiHeadAttention
 from model.network.config import BOS, EOS, TransformerConfig
 from model.network.embedding import InputEmbedding
@@ -118,6 +118,12 @@ class Network(nn.Module):
                 modules[kind.name, layer] = (path, self.get_submodule(path))
         return modules
 
+    def weights(self) -> dict[str, Tensor]:
+        """All that a checkpoint keeps, by path: the parameters, and the running means of BatchNorm."""
+        kept = self.state_dict()
+        buffers = {path: values for path, values in self.named_buffers() if path in kept}
+        return dict(self.named_parameters()) | buffers
+
     def parameters_by_part(self) -> dict[str, int]:
         """How many parameters each part learns; a tied matrix is counted once."""
         counts = dict.fromkeys(("embeddings", "positions", *self.stacks, "output"), 0)
@@ -158,6 +164,10 @@ class Network(nn.Module):
     def end_point(self, path: str) -> str:
         """Path of the hook point with what the layer at `path` hands on."""
         return f"{path}.feed_forward_residual.{'normed' if self.config.norm == 'post' else 'added'}"
+
+    def edits_reach(self, path: str) -> bool:
+        """Whether the network goes on with what an edit makes at the hook point at `path`."""
+        return path in hook_points(self)
 
     def initialise(self, numbers: torch.Generator | None = None) -> None:
         """Xavier for every projection, zero biases; embeddings with variance 1 / d_model, so that after multiplication

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 def rotation(positions: Tensor, d_k: int, base: int = 10_000) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of the angles position * base^(-2i / d_k) (equation 15).
+    """Cosines and sines of the angles position * base^(-2i / d_k) (Su et al. 2021, equation 15).
 
     Args:
         positions: (position,), any numbers.

@@ -14,10 +14,11 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import Edit
 from model.interventions import Reading
 from model.interventions.base import bind
+from model.language import later
 from model.network.network import EMBEDDINGS
 from model.trace import CHAIN_TOLERANCE, Array, Attention, Stream, SubLayer, Trace, relative_error
 
-WATCHING, ROWS, CHAIN = "Watching changes nothing", "Rows sum to 1", "The chain closes"
+WATCHING, ROWS, CHAIN = later("Watching changes nothing"), later("Rows sum to 1"), later("The chain closes")
 """titles of the three checks, and of claims 2, 5 and 3"""
 ROW_TOLERANCE = 1e-6
 
@@ -70,7 +71,7 @@ def hooks_change_nothing(opened: Checkpoint, trace: Trace) -> Check:
     shown = trace.logits if trace.logits.size else list(trace.streams.values())[-1].final
     return Check(
         title=WATCHING,
-        explanation="The model was run again with no recording: its logits equal those shown, bit for bit.",
+        explanation=later("The model was run again with no recording: its logits equal those shown, bit for bit."),
         error=float(np.abs(opened.unrecorded_logits(trace) - shown).max()),
         tolerance=0.0,
     )
@@ -87,10 +88,14 @@ def rows_sum_to_one(trace: Trace) -> Check:
         if attention.pattern[~attention.mask].any():
             errors.append(math.inf)
     sinks = any(attention.sink is not None for attention in trace.attentions.values())
-    most = "at most 1, because a sink that is no key takes a share" if sinks else "1"
     return Check(
         title=ROWS,
-        explanation=f"In every head the weights of each query sum to {most}, and are exactly 0 on masked keys.",
+        explanation=later(
+            "In every head the weights of each query sum to at most 1, because a sink that is no key takes a share, "
+            "and are exactly 0 on masked keys."
+        )
+        if sinks
+        else later("In every head the weights of each query sum to 1, and are exactly 0 on masked keys."),
         error=float(np.max(errors)),
         tolerance=ROW_TOLERANCE,
     )
@@ -102,9 +107,17 @@ def chain_closes(opened: Checkpoint, trace: Trace) -> Check:
     errors = [link.error for link in chain(opened, trace)]
     return Check(
         title=CHAIN,
-        explanation="From the embeddings to the logits, each step computed again in double precision from the "
-        "step before it. The error is the largest difference from the model's own result, relative to the largest "
-        "number of its matrix where that is above 1." + (" Left out: what could not be read." if trace.notes else ""),
+        explanation=later(
+            "From the embeddings to the logits, each step that could be read, computed again in double precision from "
+            "the step before it. The error is the largest difference from the model's own result, relative to the "
+            "largest number of its matrix where that is above 1."
+        )
+        if trace.notes
+        else later(
+            "From the embeddings to the logits, each step computed again in double precision from the step before it. "
+            "The error is the largest difference from the model's own result, relative to the largest number of its "
+            "matrix where that is above 1."
+        ),
         error=float(np.max(errors)),
         tolerance=CHAIN_TOLERANCE,
     )
@@ -121,7 +134,8 @@ def chain(opened: Checkpoint, trace: Trace) -> Iterator[Link]:
     for name, stream in trace.streams.items():
         x = stream.embedded.stream
         for sublayer in stream.sublayers:
-            yield Link(f"{name}.layers.{sublayer.layer}.{sublayer.name}", "x", x, sublayer.before)
+            path = f"{name}.layers.{sublayer.layer}.{sublayer.name}"
+            yield Link(path, "x", _changed(changes, f"{path}_residual.before", x), sublayer.before)
             # An attention with its sub-layer, so that a layer of a long text is computed once.
             kind = "cross" if sublayer.name == "cross_attn" else f"{name}_self"
             if sublayer.name != "feed_forward" and (kind, sublayer.layer) in left:
@@ -131,12 +145,13 @@ def chain(opened: Checkpoint, trace: Trace) -> Iterator[Link]:
             yield from _sublayer_chain(opened, changes, sublayer)
             x = sublayer.after
         if stream.sublayers:
-            norm = opened.norm_after(name)
-            yield Link(name, "last norm", x if norm is None else norm(x), stream.final)
+            norm = stream.last_norm
+            last = _changed(changes, "memory" if stream.predicts is None else "final", x if norm is None else norm(x))
+            yield Link(name, "last norm", last, stream.final)
     for place in left:  # those of layers whose residual stream could not be read
         yield from _attention_chain(paths[place], changes, trace.attentions[place])
     if trace.logits.size and (logits := opened.head_in_double(stream.final)) is not None:
-        yield Link("logits", "logits", logits, trace.logits)
+        yield Link("logits", "logits", _changed(changes, "logits", logits), trace.logits)
 
 
 def attention_links(opened: Checkpoint, trace: Trace, kind: str, layer: int) -> Iterator[Link]:
@@ -148,14 +163,16 @@ def attention_links(opened: Checkpoint, trace: Trace, kind: str, layer: int) -> 
 
 def _embedded_chain(opened: Checkpoint, changes: Changes, stream: Stream) -> Iterator[Link]:
     embedding, embedded, ids = opened.model.embeddings[stream.name], stream.embedded, list(stream.tokens.ids)
-    place = f"{stream.name} input"
+    place, path = f"{stream.name} input", EMBEDDINGS[stream.name]
     if embedding.known:
-        yield Link(place, "embedding", _double(embedding.tokens.weight[ids]) * embedding.scale, embedded.embedding)
+        computed = _double(embedding.tokens.weight[ids]) * embedding.scale
+        yield Link(place, "embedding", _changed(changes, f"{path}.embedding", computed), embedded.embedding)
     if (rows := opened.positional_rows(stream)) is not None:
         positional = rows.astype(np.float64)
-        edited = _changed(changes, f"{EMBEDDINGS[stream.name]}.positional", positional)
+        edited = _changed(changes, f"{path}.positional", positional)
         yield Link(place, "positions", edited, embedded.positional)
-    yield Link(place, "sum", embedded.embedding + embedded.positional.astype(np.float64), embedded.sum)
+    summed = embedded.embedding + embedded.positional.astype(np.float64)
+    yield Link(place, "sum", _changed(changes, f"{path}.sum", summed), embedded.sum)
     if embedded.norm:
         yield Link(place, "norm", embedded.norm(embedded.sum), embedded.normed)
 
@@ -172,7 +189,7 @@ def _attention_chain(path: str, changes: Changes, attention: Attention) -> Itera
         for pair in before:
             yield Link(path, name, *pair)
         yield link(name, computed)
-    yield Link(path, "scores", _multiply(attention.q, attention.k.transpose(0, 2, 1)), attention.scores)
+    yield link("scores", _multiply(attention.q, attention.k.transpose(0, 2, 1)))
     yield link("scaled", attention.scores.astype(np.float64) * attention.scale)
     taus = np.ones((attention.n_heads, 1, 1), attention.temperature.dtype)
     yield Link(path, "temperature", changed("temperature", taus)[:, 0, 0], attention.temperature)
@@ -210,34 +227,38 @@ def _changed(changes: Changes, path: str, computed: Array, earlier: Mapping[str,
 
 def _sublayer_chain(opened: Checkpoint, changes: Changes, sublayer: SubLayer) -> Iterator[Link]:
     path = f"{sublayer.stack}.layers.{sublayer.layer}.{sublayer.name}"
-    added = sublayer.before + sublayer.out.astype(np.float64)
+    added = sublayer.out.astype(np.float64) + (sublayer.before if sublayer.adds else 0)
     edited = _changed(changes, f"{path}_residual.added", added, {f"{path}.out": sublayer.out})
     yield Link(path, "residual", edited, sublayer.added)
     if sublayer.norm:
-        yield Link(path, "norm", sublayer.norm(sublayer.norm_input), sublayer.normed)
+        normed = _changed(changes, f"{path}_residual.normed", sublayer.norm(sublayer.norm_input))
+        yield Link(path, "norm", normed, sublayer.normed)
     result = sublayer.out if sublayer.result is None else sublayer.result
     if sublayer.result is not None:
         normed = sublayer.result_norm(result) if sublayer.result_norm else result.astype(np.float64)
         yield Link(path, "norm of the result", normed * sublayer.multiplier, sublayer.out)
-    yield Link(path, "residual", sublayer.added if sublayer.norm_first else sublayer.normed, sublayer.after)
+    after = sublayer.added if sublayer.norm_first else sublayer.normed
+    if sublayer.name == "feed_forward":
+        after = _changed(changes, f"{sublayer.stack}.layers.{sublayer.layer}.end", after)
+    yield Link(path, "residual", after, sublayer.after)
     if sublayer.hidden is not None:
-        for step, computed, shown in _hidden_steps(opened, sublayer):
-            yield Link(path, step, computed, shown)
+        for step, point, computed, shown in _hidden_steps(opened, sublayer):
+            yield Link(path, step, _changed(changes, f"{path}.{point}", computed), shown)
         w_2, b_2 = opened.second_matrix(sublayer.stack, sublayer.layer)
         yield Link(path, "W_2", _changed(changes, f"{path}.out", _multiply(sublayer.hidden, w_2) + b_2), result)
 
 
-def _hidden_steps(opened: Checkpoint, sublayer: SubLayer) -> Iterator[tuple[str, Array, Array]]:
-    """Name, computed and shown of what leads to what W_2 reads."""
+def _hidden_steps(opened: Checkpoint, sublayer: SubLayer) -> Iterator[tuple[str, str, Array, Array]]:
+    """Name, hook point, computed and shown of what leads to what W_2 reads."""
     forward = opened.model.stacks[sublayer.stack].layers[sublayer.layer].feed_forward
     x = sublayer.normed if sublayer.norm_first else sublayer.before
     if sublayer.gate is not None:
-        yield "gate", sublayer.gate.astype(np.float64) * sublayer.up, sublayer.hidden
+        yield "gate", "hidden", sublayer.gate.astype(np.float64) * sublayer.up, sublayer.hidden
     if hasattr(forward, "w_gate"):
-        yield "activation", forward.activation(_linear(forward.w_gate, x)).numpy(), sublayer.gate
-        yield "W_1", _linear(forward.w_1, x).numpy(), sublayer.up
+        yield "activation", "gate", forward.activation(_linear(forward.w_gate, x)).numpy(), sublayer.gate
+        yield "W_1", "up", _linear(forward.w_1, x).numpy(), sublayer.up
     elif hasattr(forward, "w_1"):
-        yield "activation", forward.activation(_linear(forward.w_1, x)).numpy(), sublayer.hidden
+        yield "activation", "hidden", forward.activation(_linear(forward.w_1, x)).numpy(), sublayer.hidden
 
 
 def _linear(linear: nn.Linear, x: Array) -> Tensor:

@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 from string import ascii_lowercase
 
-from model.command_line import run_command
+from model.command_line import run_command, whole_number
 
 LONGEST = 8
 """maximum letters per line"""
@@ -22,19 +22,20 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="folder for train.tsv and dev.tsv")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--longest", type=whole_number(4), default=LONGEST, help="letters of a line (default: 8)")
     args = parser.parse_args(arguments)
-    lines = reversals(TRAIN_LINES + DEV_LINES, args.seed)
+    lines = reversals(TRAIN_LINES + DEV_LINES, args.seed, args.longest)
     args.out.mkdir(parents=True, exist_ok=True)
     for name, part in (("train.tsv", lines[DEV_LINES:]), ("dev.tsv", lines[:DEV_LINES])):
         (args.out / name).write_text("".join(f"{source}\t{target}\n" for source, target in part), encoding="utf-8")
 
 
-def reversals(count: int, seed: int) -> list[tuple[str, str]]:
-    """`count` distinct pairs such as ("c a t", "t a c"), of 3 to `LONGEST` letters."""
+def reversals(count: int, seed: int, longest: int = LONGEST) -> list[tuple[str, str]]:
+    """`count` distinct pairs such as ("c a t", "t a c"), of 3 letters or more."""
     rng = random.Random(seed)
     found: dict[str, str] = {}
     while len(found) < count:
-        letters = rng.choices(ascii_lowercase, k=rng.randint(3, LONGEST))
+        letters = rng.choices(ascii_lowercase, k=rng.randint(3, longest))
         found[" ".join(letters)] = " ".join(reversed(letters))
     return list(found.items())
 

@@ -8,17 +8,18 @@ import numpy as np
 from model.trace import Array
 
 
-def noam(step: int, d_model: int, warmup: int, factor: float = 1.0) -> float:
+def noam(step: int, d_model: int, warmup: int, factor: float = 1.0, rise: bool = True) -> float:
     """factor * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5); steps count from 1.
 
-    A warm-up of 0 leaves only the decay: factor * d_model^-0.5 * step^-0.5.
+    A warm-up of 0 leaves only the decay, factor * d_model^-0.5 * step^-0.5, which begins sqrt(warmup) times as high.
+    Without `rise` the rate is at its peak from step 1 to step `warmup`, and the same as with it from there on.
 
     Raises:
         ValueError: `step` is below 1 or `warmup` below 0.
     """
     if step < 1 or warmup < 0:
         raise ValueError(f"step must be at least 1 and warmup at least 0, got {step} and {warmup}")
-    rising = step * warmup**-1.5 if warmup else math.inf
+    rising = (step if rise else warmup) * warmup**-1.5 if warmup else math.inf
     return factor * d_model**-0.5 * min(step**-0.5, rising)
 
 

@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,10 @@ class Task:
         """Tokens of an encoded example, padding considered."""
         return len(sample)
 
+    def shape(self, sample: Any) -> Hashable:
+        """The same for two encoded examples that need no padding beside each other."""
+        return len(sample)
+
     @abstractmethod
     def batch(self, samples: Sequence[Any], config: TransformerConfig, device: str, seed: str) -> Batch | LineBatch:
         """Encoded examples as a batch; `seed` decides what is random about it."""
@@ -45,7 +49,11 @@ class Translation(Task):
         return encode_pairs(tokenizer, examples, max_len, sampling, seed)
 
     def length(self, sample: Pair) -> int:
-        return max(map(len, sample))
+        return max(self.shape(sample))
+
+    def shape(self, sample: Pair) -> tuple[int, int]:
+        src, tgt = sample
+        return len(src), len(tgt)
 
     def batch(self, samples, config, device, seed):  # noqa: ARG002 - nothing is random
         return Batch.of(samples, device)

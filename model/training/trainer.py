@@ -23,7 +23,7 @@ from torch.nn.parallel import DistributedDataParallel
 from model.checkpoints.files import atomic_write
 from model.checkpoints.store import save_checkpoint, save_weights
 from model.checkpoints.tokenizer import Tokenizer
-from model.network.batch import token_batches
+from model.network.batch import token_batches, without_padding
 from model.network.families import new_network
 from model.network.network import Network
 from model.training.data import Text, sample_epoch
@@ -50,6 +50,8 @@ class TrainingOptions:
     """per batch and process, padding included"""
     warmup: int = 4000
     """0 starts at the highest rate"""
+    rise: bool = True
+    """False starts at the peak to which the rate would rise during the warm-up, and stays there as long"""
     lr_factor: float = 1.0
     cooldown: int = 0
     """number of final steps over which the rate decays linearly to zero"""
@@ -178,6 +180,8 @@ class Trainer:
                 raise ValueError(f"no example has at most max_len = {max_len} tokens")
             lengths = [self.task.length(sample) for sample in samples]
             batches = token_batches(lengths, self.options.max_tokens, seed)
+            if self.model.config.norm_function == "batch_norm":  # padding would be part of its means
+                batches = without_padding(batches, [self.task.shape(sample) for sample in samples])
             while self.progress.batch < len(batches):
                 # The last round of an epoch may have fewer batches than processes: wrap around to fill it.
                 mine = batches[(self.progress.batch + self.rank) % len(batches)]
@@ -207,7 +211,7 @@ class Trainer:
         # DDP averages over processes; times their number, this is the gradient per token over all of them.
         (loss * self.world / totals[1].float()).backward()
         step = self.progress.step = self.progress.step + 1
-        rate = noam(step, self.model.config.d_model, self.options.warmup, self.options.lr_factor)
+        rate = noam(step, self.model.config.d_model, self.options.warmup, self.options.lr_factor, self.options.rise)
         rate *= cooldown(step, self.options.steps, self.options.cooldown)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
@@ -275,14 +279,14 @@ class Trainer:
         folder = self.folder / "averaging"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.progress.step:08}.safetensors"
-        save_weights(path, dict(self.model.named_parameters()), torch.float32)
+        save_weights(path, self.model.weights(), torch.float32)
         for old in sorted(folder.glob("*.safetensors"))[: -self.options.average]:
             old.unlink()
 
     def _snapshot(self) -> None:
         folder = self.folder / "snapshots"
         folder.mkdir(parents=True, exist_ok=True)
-        save_weights(folder / f"step-{self.progress.step:06}.safetensors", dict(self.model.named_parameters()))
+        save_weights(folder / f"step-{self.progress.step:06}.safetensors", self.model.weights())
 
     def _log(self, row: dict[str, float]) -> None:
         path = self.folder / "log.csv"

@@ -116,7 +116,7 @@ def key_of(value: Any) -> Hashable:
     if isinstance(value, Checkpoint):
         return value.name, value.hash, value.device, value.most_tokens
     if isinstance(value, Trace):
-        run = value.checkpoint, value.checkpoint_hash, value.device, value.interventions
+        run = value.checkpoint, value.checkpoint_hash, value.device, key_of(value.interventions)
         return *run, value.prompt, value.src_ids, value.tgt_ids, value.next_ids
     if isinstance(value, np.ndarray):
         return value.shape, value.dtype.str, sha256(value.tobytes()).digest()

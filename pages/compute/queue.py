@@ -18,6 +18,7 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import get_run_yiel
 
 from model.cancel import cancellable
 from model.checkpoints.devices import OutOfMemory, free_memory, share_cores
+from model.language import Sentence, sentence, tr, tr_error
 
 RUNS_VARIABLE = "ATTENTION_EXPLORER_RUNS"
 MOST_RUNS = 4
@@ -109,7 +110,10 @@ class Queue:
             if len(self._waiting) > self.most_waiting and not request.go.is_set():
                 self._waiting.remove(request)
                 raise QueueFull(
-                    f"The model is busy: {_requests(self.most_waiting)} already waiting. Try again in a minute."
+                    sentence(
+                        "The model is busy: {requests} already waiting. Try again in a minute.",
+                        requests=_requests(self.most_waiting),
+                    )
                 )
         return request
 
@@ -168,7 +172,7 @@ def wait_for_turn(key: Hashable = None, done: Callable[[], bool] = lambda: False
             line.clear()
             yield
     except QueueFull as error:
-        st.warning(str(error), icon=":material/hourglass:")
+        st.warning(tr_error(error), icon=":material/hourglass:")
         st.stop()
     finally:
         line.clear()
@@ -202,7 +206,7 @@ def in_turns(steps: Iterator[Step]) -> Iterator[Step]:
                 step = next(steps, end)
         except OutOfMemory:
             free_memory()
-            st.error("The GPU has too little memory left for this. Choose cpu at “Runs on” in the sidebar.")
+            st.error(tr("The GPU has too little memory left for this. Choose cpu at “Runs on” in the sidebar."))
             st.stop()
         if step is end:
             return
@@ -227,7 +231,7 @@ class QueueLine:
         now = monotonic()
         if ahead != self._ahead and (not self._lines or now - self._lines[-1][0] >= self.SHOWN_SECONDS):
             line = ExitStack()
-            line.enter_context(st.spinner(f"The model is busy: {_requests(ahead)} ahead of you"))
+            line.enter_context(st.spinner(tr("The model is busy: {requests} ahead of you", requests=_requests(ahead))))
             self._lines.append((now, line))
             self._ahead = ahead
         if len(self._lines) > 1 and now - self._lines[-1][0] >= self.VISIBLE_AFTER:
@@ -239,5 +243,5 @@ class QueueLine:
                 all_lines.push(self._lines.pop()[1])
 
 
-def _requests(count: int) -> str:
-    return f"{count} request" + "s" * (count != 1)
+def _requests(count: int) -> Sentence:
+    return sentence("1 request") if count == 1 else sentence("{count} requests", count=count)

@@ -1,13 +1,15 @@
 """Opened checkpoints, runs of the model, and their checks: computed once, shared by all sessions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import freeze_loaded_objects
-from model.checkpoints.store import load_checkpoint
+from model.checkpoints.store import CheckpointError, available_checkpoints, load_checkpoint, stored_config
 from model.checkpoints.translator import Translator
 from model.interventions import Intervention
+from model.needs import Need
 from model.proof.checks import Check, prove
 from model.run import Continuation as Continuation
 from model.run import Request as Request
@@ -16,6 +18,8 @@ from model.trace import Trace
 from pages.compute.cache import shared_result
 
 Found = TypeVar("Found")
+FAMILIES = {Need.CROSS_ATTENTION: "encoder_decoder", Need.LANGUAGE_MODEL: "decoder", Need.MASKED_MODEL: "encoder"}
+"""what only one family of models has"""
 MOST_NEW_TOKENS = 60
 """that the sidebar asks a language model for"""
 NEW_TOKENS = 12
@@ -38,6 +42,25 @@ def open_translator(checkpoint: str, device: str) -> Checkpoint:
 
 MESSAGES = {decode: "The model is running …", force: "The changed model is running …"}
 """on the page while a visitor waits"""
+
+
+def checkpoint_with(needs: Collection[str], device: str) -> str | None:
+    """The first checkpoint in the folder that has all of these features; None: there is none."""
+    for name in available_checkpoints():
+        with suppress(CheckpointError):
+            if set(needs) <= open_translator(name, device).features:
+                return name
+    return None
+
+
+def checkpoint_by_config(needs: Collection[str]) -> str | None:
+    """The one that `checkpoint_with` returns, as far as config.json says: no weights are read."""
+    families = {FAMILIES[need] for need in needs if need in FAMILIES}
+    for name in available_checkpoints():
+        with suppress(CheckpointError):
+            if families == {stored_config(name).family}:
+                return name
+    return None
 
 
 def compute(function: Callable[..., Found], *args: Any) -> Found:

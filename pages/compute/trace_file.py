@@ -13,6 +13,7 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import available_devices
 from model.checkpoints.store import CheckpointError, checkpoint_with_hash, shown_name
 from model.interventions.link import encode
+from model.language import Sentence, sentence, sentence_of
 from model.needs import Need
 from model.trace import Trace
 from pages.compute.runs import MOST_NEW_TOKENS, Continuation, Request, open_translator, run
@@ -30,7 +31,7 @@ class TraceFile:
     """which the model answers with the tokens of the file"""
     tokens: tuple
     """what tells the run from others: see `tokens_of`"""
-    agreement: str
+    agreement: Sentence
     """how closely the file and the model's run agree, in a sentence"""
 
 
@@ -59,8 +60,12 @@ def open_trace_file(path: str) -> TraceFile:
         checkpoint = checkpoint_with_hash(wanted.checkpoint, wanted.checkpoint_hash)
     except CheckpointError as error:
         raise ValueError(
-            f"{name}: {error} The pages run the model again, so the file alone is not enough; "
-            "viz.notebook shows it without the model (docs/notebook.md)."
+            sentence(
+                "{name}: {error} The pages run the model again, so the file alone is not enough; viz.notebook shows it "
+                "without the model (docs/notebook.md).",
+                name=name,
+                error=sentence_of(error),
+            )
         ) from error
     encode(wanted.interventions)  # the list of changes must fit into the app's links
     opened = open_translator(checkpoint, available_devices()[0])
@@ -69,7 +74,11 @@ def open_trace_file(path: str) -> TraceFile:
         if tokens_of(found) == tokens_of(wanted):
             return TraceFile(checkpoint, request, tokens_of(found), _agreement(name, wanted, found))
     raise ValueError(
-        f"{name}: the app cannot ask {checkpoint} for this run: the model cuts its text into other tokens."
+        sentence(
+            "{name}: the app cannot ask {checkpoint} for this run: the model cuts its text into other tokens.",
+            name=name,
+            checkpoint=checkpoint,
+        )
     )
 
 
@@ -102,17 +111,25 @@ def _requests(trace: Trace, opened: Checkpoint) -> Iterator[Request]:
         yield Request(source, trace.translation, interventions=changes)
 
 
-def _agreement(name: str, wanted: Trace, found: Trace) -> str:
+def _agreement(name: str, wanted: Trace, found: Trace) -> Sentence:
     differences, count = compare(wanted, found), len(wanted.named_arrays() | found.named_arrays())
-    start = f"This is the run in {name}, computed again on {found.device}"
+    facts = {"name": name, "device": found.device, "count": count}
     if not differences:
-        return f"{start}: all {count} arrays are equal, bit for bit."
+        return sentence(
+            "This is the run in {name}, computed again on {device}: all {count} arrays are equal, bit for bit.", **facts
+        )
     worst = max(differences, key=lambda each: each.relative)
-    return (
-        f"{start}: {len(differences)} of {count} arrays differ from the file's, most of all {worst.name}, "
-        f"by {worst.relative:.2g} of its largest number"
-        + ("; float32 rounding explains this." if worst.relative <= TOLERANCE else ".")
+    compared = sentence(
+        "This is the run in {name}, computed again on {device}: {other} of {count} arrays differ from the file's, most "
+        "of all {worst}, by {relative:.2g} of its largest number.",
+        **facts,
+        other=len(differences),
+        worst=worst.name,
+        relative=worst.relative,
     )
+    if worst.relative > TOLERANCE:
+        return compared
+    return sentence("{compared} float32 rounding explains this.", compared=compared)
 
 
 def target_of(file: TraceFile) -> str:

@@ -1,4 +1,4 @@
-"""The bar above every page: search, share, export, present, light or dark."""
+"""The bar above every page: search, share, export, present, light or dark; on a narrow screen the menu at its foot."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -9,16 +9,17 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.checkpoints.translator import Translator
-from model.run import Request
+from model.language import in_this_language, tr
+from model.run import Place, Request
 from model.trace import Trace
-from pages import Page
+from pages import PAGES, Page
 from pages.frame.guess_first import turn_guessing
 from pages.frame.search import WORD, Act, Token, find, keep_word, show_hits, tokens_of
 from pages.frame.share import share
 from pages.frame.sidebar import KEPT_AT_RESET
 from pages.widgets.canvas import component
 from pages.widgets.controls import reset_controls
-from pages.widgets.page_links import linked_pages
+from pages.widgets.page_links import linked_pages, links
 from pages.widgets.present import start_presenting
 
 OPENS = "bar-opens"
@@ -27,35 +28,56 @@ TURNS = "scheme-turns"
 """in the session: how often an action of the search has asked for the other of light and dark"""
 TOKENS = "search-tokens"
 """in the session: the tokens of the last run"""
+FOOT = {
+    "Explore": ("explore", ("Explore",)),
+    "Attention": ("grid_on", ("Attention",)),
+    "Model": ("account_tree", ("Model", "Experiment")),
+    "Learn": ("school", ("Learn", "Beyond")),
+}
+"""label of an entry at the foot of a narrow screen -> its symbol, and the sections of the menu that it opens"""
 _export: ContextVar[DeltaGenerator | None] = ContextVar("export", default=None)
 
 
-def show_bar(page: Page, translator: Translator | None, request: Request) -> None:
+def show_bar(page: Page, translator: Translator | None, request: Request, place: Place) -> None:
     """Draw the bar; a view in a page of somebody else's stands alone.
 
     Args:
         page: the one that is open.
         translator: None if the checkpoint could not be opened.
         request: of the texts as typed.
+        place: the chosen head.
     """
     _export.set(None)
     if st.context.is_embedded:
         return
     with st.container(key="bar", horizontal=True, vertical_alignment="center", gap="small"):
         if _dialog_button(
-            "Search", "bar-search", "search", "Pages, words, tokens, heads", shortcut="Mod+K", on_click=keep_word
+            "Search", "bar-search", "search", tr("Pages, words, tokens, heads"), shortcut="Mod+K", on_click=keep_word
         ):
-            _search(translator, linked_pages.get())
-        if _dialog_button("Share", "bar-share", "share", "Link, QR code, code for a page of your own, course"):
-            _share(page, translator, request)
+            _search = in_this_language(_show_search)
+            st.dialog(tr("Search"), width="medium")(_search)(translator, linked_pages.get())
+        if _dialog_button("Share", "bar-share", "share", tr("Link, QR code, code for a page of your own, course")):
+            st.dialog(tr("Share"))(in_this_language(share))(page, translator, request, place)
         _export.set(st.container(width="content", key="bar-export-place"))
-        if page.name != "learn":  # where stations are shown beside their questions
-            said = "The picture alone, for a projector"
-            icon = ":material/present_to_all:"
-            st.button("Present", key="bar-present", icon=icon, help=said, on_click=start_presenting)
+        said = tr("The picture alone, for a projector")
+        icon = ":material/present_to_all:"
+        st.button(tr("Present"), key="bar-present", icon=icon, help=said, on_click=start_presenting)
         component("scheme")(
             key="bar-scheme", data={"turns": st.session_state.get(TURNS, 0)}, width="content", height="content"
         )
+    if linked_pages.get():
+        _show_foot_menu()
+
+
+def _show_foot_menu() -> None:
+    """The menu within reach of a thumb; the style sheet shows it on narrow screens, with the search at its end."""
+    with st.container(key="foot-menu", horizontal=True, gap=None):
+        for label, (icon, sections) in FOOT.items():
+            with st.popover(tr(label), icon=f":material/{icon}:", width="stretch"):
+                for section in sections:
+                    if len(sections) > 1:
+                        st.caption(tr(section))
+                    links(**{page.name: tr(page.title) for page in PAGES[section]})
 
 
 def note_tokens(trace: Trace, kind: str) -> None:
@@ -74,34 +96,28 @@ def offer_export(draw: Callable[[], Any], on_open: Callable[[], Any]) -> None:
     if place is None:
         return
     with place:
-        if _dialog_button("Export", "bar-export", "download", "Pictures, numbers, Python", on_click=on_open):
-            st.dialog("Export", width="large")(draw)()
+        if _dialog_button("Export", "bar-export", "download", tr("Pictures, numbers, Python"), on_click=on_open):
+            st.dialog(tr("Export"), width="large")(in_this_language(draw))()
 
 
 def _dialog_button(label: str, key: str, icon: str, explained: str, **options: Any) -> bool:
-    """Whether its dialog opens, by a press or by an action of the search."""
-    pressed = st.button(label, key=key, icon=f":material/{icon}:", help=explained, **options)
+    """Whether its dialog, named in English, opens, by a press or by an action of the search."""
+    pressed = st.button(tr(label), key=key, icon=f":material/{icon}:", help=explained, **options)
     asked = st.session_state.get(OPENS) == label
     if asked:
         del st.session_state[OPENS]
     return pressed or asked
 
 
-@st.dialog("Share")
-def _share(page: Page, translator: Translator | None, request: Request) -> None:
-    share(page, translator, request)
-
-
-@st.dialog("Search", width="medium")
-def _search(translator: Translator | None, pages: Mapping[str, "st.Page"]) -> None:
+def _show_search(translator: Translator | None, pages: Mapping[str, "st.Page"]) -> None:
     # While somebody types, this runs without the rest of the page.
     linked_pages.set(pages)
     word = st.text_input(
-        "What are you looking for?",
+        tr("What are you looking for?"),
         key=WORD,
         type="search",
         live=True,
-        placeholder="softmax, it, L1H1, export …",
+        placeholder=tr("softmax, it, L1H1, export …"),
         icon=":material/search:",
     )
     features = translator.features if translator else frozenset()
@@ -114,16 +130,20 @@ def _search(translator: Translator | None, pages: Mapping[str, "st.Page"]) -> No
 def _actions() -> Mapping[Act, Callable[[], Any]]:
     """What can be done on every page, by name, with other words for it."""
     return {
-        Act("Present this page", "present_to_all", "full screen projector slides beamer talk"): start_presenting,
-        Act("Share this view", "share", "link qr code embed iframe course copy address"): partial(_open, "Share"),
-        Act("Export what is on screen", "download", "save download png svg pdf csv numpy python figure"): partial(
-            _open, "Export"
+        Act(
+            tr("Present this page"), "present_to_all", tr("full screen projector slides beamer talk")
+        ): start_presenting,
+        Act(tr("Share this view"), "share", tr("link qr code embed iframe course copy address")): partial(
+            _open, "Share"
         ),
-        Act("Reset every page", "restart_alt", "start again clear default undo"): partial(
+        Act(
+            tr("Export what is on screen"), "download", tr("save download png svg pdf csv numpy python figure")
+        ): partial(_open, "Export"),
+        Act(tr("Reset every page"), "restart_alt", tr("start again clear default undo")): partial(
             reset_controls, KEPT_AT_RESET
         ),
-        Act("Light or dark", "contrast", "theme scheme colour color night mode"): _turn_scheme,
-        Act("Guess first", "quiz", "question quiz predict"): turn_guessing,
+        Act(tr("Light or dark"), "contrast", tr("theme scheme colour color night mode")): _turn_scheme,
+        Act(tr("Guess first"), "quiz", tr("question quiz predict")): turn_guessing,
     }
 
 

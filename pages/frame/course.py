@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 import streamlit as st
 
+from model.language import sentence, tr, tr_error
 from pages import PAGES, page_of
 from pages.frame.menu import HOME
 from pages.widgets.canvas import component
@@ -29,7 +30,7 @@ MOST_BYTES = 200_000
 """that an unpacked course may have"""
 EMBEDDING = {"embed", "embed_options"}
 """URL parameters that say how a page is shown, not what"""
-BROKEN = "This link's course is damaged, or was cut off. Ask for the link again, and copy all of it."
+BROKEN = sentence("This link's course is damaged, or was cut off. Ask for the link again, and copy all of it.")
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,13 @@ def decode(code: str) -> Course:
     except (ValueError, TypeError, zlib.error, RecursionError) as error:
         raise ValueError(BROKEN) from error
     if not 1 <= len(course.steps) <= MOST_STEPS:
-        raise ValueError(f"A course has between 1 and {MOST_STEPS} steps; this link's has {len(course.steps)}.")
+        raise ValueError(
+            sentence(
+                "A course has between 1 and {most} steps; this link's has {count}.",
+                most=MOST_STEPS,
+                count=len(course.steps),
+            )
+        )
     return course
 
 
@@ -126,11 +133,11 @@ def step_at(address: str) -> Step:
     try:
         parts = urlsplit(address.strip())
     except ValueError as error:
-        raise ValueError("This is not an address. Copy it with Share, above the page.") from error
+        raise ValueError(sentence("This is not an address. Copy it with Share, above the page.")) from error
     name = unquote(parts.path.rstrip("/").rsplit("/", 1)[-1])
     page = name if name in _pages() else Path(HOME.path).stem
     if name not in {*_pages(), ""} or not (parts.scheme or name):
-        raise ValueError("This address names no page of this app. Copy it with Share, above the page.")
+        raise ValueError(sentence("This address names no page of this app. Copy it with Share, above the page."))
     return step_of(page, dict(parse_qsl(parts.query)))
 
 
@@ -172,7 +179,7 @@ def show_course(file: str) -> bool:
     try:
         found = open_course()
     except ValueError as error:
-        st.warning(str(error), icon=":material/link_off:")
+        st.warning(tr_error(error), icon=":material/link_off:")
         return False
     if found is None or found[2] is None:
         return False
@@ -195,7 +202,7 @@ def show_overview() -> bool:
 def _draw(course: Course, code: str, number: int | None, here: bool) -> None:
     steps = [
         {
-            "view": step.title,
+            "view": tr(step.title),
             "do": step.do,
             "ask": step.ask,
             "link": f"{step.address}?{urlencode({**step.inputs, COURSE: code, STEP: i + 1})}",

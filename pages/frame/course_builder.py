@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
+from model.language import later, tr, tr_error
 from pages.frame.course import (
     COURSE,
     DRAFT,
@@ -25,21 +26,23 @@ from pages.widgets.controls import text
 
 def compose() -> None:
     """The steps of the draft with a field for each instruction and question, and the link to hand out."""
-    with st.expander("For teachers: a course of your own", icon=":material/edit_note:", expanded=bool(draft())):
+    with st.expander(tr("For teachers: a course of your own"), icon=":material/edit_note:", expanded=bool(draft())):
         st.markdown(
-            "Put views of this app into an order of your own, each with an instruction and a question, and hand out "
-            "one link. On any page, open **Share** above the page and choose **In a course**, or paste the address "
-            "of a view here. Nobody needs an account, and the server stores nothing: the course is in its link, and "
-            "the answers stay in each student's browser until the student downloads or copies them."
+            tr(
+                "Put views of this app into an order of your own, each with an instruction and a question, and hand "
+                "out one link. On any page, open **Share** above the page and choose **In a course**, or paste the "
+                "address of a view here. Nobody needs an account, and the server stores nothing: the course is in its "
+                "link, and the answers stay in each student's browser until the student downloads or copies them."
+            )
         )
-        title = text("Title of the course", "course_title", max_chars=100)
+        title = text(tr("Title of the course"), "course_title", max_chars=100)
         steps = draft()
         for number, (serial, step) in enumerate(steps.items()):
             _show_step(number, serial, step, len(steps))
         with st.form("course-add", border=False, clear_on_submit=True):
             left, right = st.columns([5, 1], vertical_alignment="bottom")
-            address = left.text_input("Address of a view", key="course-address")
-            if right.form_submit_button("Add", width="stretch", disabled=len(steps) >= MOST_STEPS):
+            address = left.text_input(tr("Address of a view"), key="course-address")
+            if right.form_submit_button(tr("Add"), width="stretch", disabled=len(steps) >= MOST_STEPS):
                 _add_address(address)
         if steps:
             _show_link(Course(title, tuple(steps.values())))
@@ -49,30 +52,34 @@ def offer_changes() -> None:
     """Below an open course: its steps as the draft of a new one."""
     found = open_course()
     if found:
-        st.button("Change this course into one of my own", icon=":material/edit:", on_click=_take, args=(found[0],))
+        st.button(tr("Change this course into one of my own"), icon=":material/edit:", on_click=_take, args=(found[0],))
 
 
 def _show_step(number: int, serial: int, step: Step, count: int) -> None:
     with st.container(border=True, gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**{number + 1}. {step.title}**", width="stretch")
-            for sign, label, moves in (("arrow_upward", "Earlier", -1), ("arrow_downward", "Later", 1)):
+            st.markdown(f"**{number + 1}. {tr(step.title)}**", width="stretch")
+            for sign, label, moves in (("arrow_upward", later("Earlier"), -1), ("arrow_downward", later("Later"), 1)):
                 st.button(
                     f":material/{sign}:",
                     key=f"course-{label}-{serial}",
-                    help=label,
+                    help=tr(label),
                     disabled=not 0 <= number + moves < count,
                     on_click=_move,
                     args=(serial, moves),
                 )
             st.button(
-                ":material/close:", key=f"course-remove-{serial}", help="Remove", on_click=draft().pop, args=(serial,)
+                ":material/close:",
+                key=f"course-remove-{serial}",
+                help=tr("Remove"),
+                on_click=draft().pop,
+                args=(serial,),
             )
         shown = " · ".join(f"{name}: {value}" for name, value in step.inputs.items())
-        st.text(shown[:300] or "with the inputs it begins with")
+        st.text(shown[:300] or tr("with the inputs it begins with"))
         written = {
             field: st.text_input(label, getattr(step, field), LONGEST_TEXT, key=f"course-{field}-{serial}")
-            for field, label in (("do", "What to do there"), ("ask", "A question, to be answered in writing"))
+            for field, label in (("do", tr("What to do there")), ("ask", tr("A question, to be answered in writing")))
         }
         draft()[serial] = replace(step, **written)
 
@@ -81,7 +88,7 @@ def _add_address(address: str) -> None:
     try:
         add_step(step_at(address))
     except ValueError as error:
-        st.warning(str(error), icon=":material/link_off:")
+        st.warning(tr_error(error), icon=":material/link_off:")
     else:
         st.rerun()
 
@@ -108,12 +115,16 @@ def _show_link(course: Course) -> None:
     code = encode(course)
     if len(code) > LONGEST_CODE:
         st.warning(
-            f"The course is too long for a link: {len(code):,} characters, where {LONGEST_CODE:,} are possible. "
-            "Shorten its texts, or remove steps.",
+            tr(
+                "The course is too long for a link: {count:,} characters, where {most:,} are possible. Shorten its "
+                "texts, or remove steps.",
+                count=len(code),
+                most=LONGEST_CODE,
+            ),
             icon=":material/content_cut:",
         )
         return
     here = urlsplit(st.context.url or "")
     root = here.path.rsplit("/", 1)[0]
-    st.markdown("**The link to hand out**")
+    st.markdown(tr("**The link to hand out**"))
     st.code(f"{here.scheme}://{here.netloc}{root}/learn?course={code}", language=None, wrap_lines=True)

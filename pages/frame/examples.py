@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from model.language import tr
 from model.run import Place
 from pages.frame.stations import offer_own_sentence
 from pages.views.examples import Examples, examples_of
@@ -17,18 +18,18 @@ def example_menu(checkpoint: str) -> str:
     labels = {example.sentence: f"{example.label} {example.sentence}" for example in examples.showing}
     if examples.menu:
         st.selectbox(
-            "Example sentences",
+            tr("Example sentences"),
             examples.menu,
             index=None,
             key="example",
             format_func=lambda sentence: labels.get(sentence, sentence),
-            placeholder="Examples",
+            placeholder=tr("Examples"),
             label_visibility="collapsed",
             on_change=_take,
         )
     offer_own_sentence("sidebar")
     _offer_head(examples)
-    return examples.problem
+    return tr(examples.problem)
 
 
 def _take() -> None:
@@ -44,7 +45,7 @@ def _offer_head(examples: Examples) -> None:
     for example in examples.of(state.get(TAKEN, "")):
         if state["source"] == example.sentence and any(state.get(key) != one for key, one in example.place.items()):
             st.button(
-                "Go to its head",
+                tr("Go to its head"),
                 key="example-head",
                 icon=":material/visibility:",
                 type="tertiary",

@@ -6,6 +6,7 @@ from functools import partial
 
 import streamlit as st
 
+from model.language import tr
 from model.run import Run
 from pages.lessons.guesses import ask, questions, subject_of
 from pages.lessons.question import Asked
@@ -51,7 +52,7 @@ def _show(run: Run, page: str) -> bool:
         begin_question(page)
     asked = current.question
     if asked is None:
-        st.caption("Guess first: this page has nothing to guess on this run.")
+        st.caption(tr("Guess first: this page has nothing to guess on this run."))
         return True
     card = Card(
         page,
@@ -59,14 +60,14 @@ def _show(run: Run, page: str) -> bool:
         lambda: asked.answer,
         options=asked.options,
         right=asked.right,
-        waits="The picture waits for your guess.",
+        waits=tr("The picture waits for your guess."),
         more=partial(_offer_another, page),
         on_guess=partial(_count, asked),
     )
     with st.container(border=True, key="guess"):
         answered = show_question(card)
         if state["asked"]:
-            st.caption(f"{state['right']} of {state['asked']} right in this session")
+            st.caption(tr("{right} of {asked} right in this session", right=state["right"], asked=state["asked"]))
     return answered
 
 
@@ -82,7 +83,7 @@ def _count(asked: Asked, guess: int) -> None:
 
 def _offer_another(page: str) -> None:
     key = f"guess-next-{page}"
-    st.button("Another question", key=key, icon=":material/refresh:", on_click=_ask_another, args=(page,))
+    st.button(tr("Another question"), key=key, icon=":material/refresh:", on_click=_ask_another, args=(page,))
 
 
 def _ask_another(page: str) -> None:

@@ -4,15 +4,16 @@ from collections.abc import Collection, Sequence
 
 import streamlit as st
 
+from model.language import language, listed, tr
 from model.needs import Need
 from model.run import Place
 from model.trace import Kind
 from pages import PAGES
 from pages.frame.menu import HOME
 from pages.widgets.canvas import component
-from pages.widgets.controls import set_controls
+from pages.widgets.chart import HERE, is_narrow
+from pages.widgets.controls import OPEN_TAB, set_controls
 
-KEY = "here"
 ENTRIES = ("kind", "layer", "head", "step", "lesson", "station")
 """parameters of the URL of which a new value is an entry of the browser's history, beside the tab's"""
 TEXTS = "source", "typed", "turns"
@@ -23,30 +24,33 @@ def show_here(
     kinds: Sequence[Kind],
     place: Place,
     page: tuple[str, str],
-    tabs_key: str,
+    tabs: tuple[str, str],
     off: bool,
     features: Collection[Need] | None = None,
 ) -> None:
-    """Let Shift with an arrow key choose another layer or head; mark pages of the menu, and texts that were not run.
+    """Let Shift with an arrow key choose a layer or head, and a click on a word its row; mark pages of the menu, and
+    texts that were not run.
 
     Args:
         kinds: of the model; none if it could not be opened.
         place: what is chosen.
         page: its section in the menu, which is marked there, and the last part of its address, by which the browser's
             history knows whose run this is.
-        tabs_key: of the page's open tab in the address.
+        tabs: key of the page's open tab in the address, and the tab that is open without it.
         off: whether the page does not depend on it.
         features: of the model; pages that need others are grey in the menu.
     """
     columns = [{"name": kind.name, "layers": kind.layers, "heads": kind.heads} for kind in kinds]
     data = {"kinds": columns, "place": vars(place), "section": page[0], "page": page[1], "off": off or not kinds}
-    data["entries"] = [*ENTRIES, tabs_key]
+    data["entries"] = [*ENTRIES, tabs[0]]
+    data["tab"] = asked if (asked := st.query_params.get(OPEN_TAB, "")) != tabs[1] else ""
     data["at"] = {key: st.query_params.get(key, "") for key in data["entries"]}
     data["lacks"] = {} if features is None else lacking(features)
     data["texts"] = {key: st.session_state[key] or "" for key in TEXTS if key in st.session_state}
     # A run that changes nothing else reaches the component, too.
     data["run"] = st.session_state["run"] = st.session_state.get("run", 0) + 1
-    component("here")(key=KEY, data=data, height=1, on_move_change=_move)
+    data["narrow"], data["lang"] = is_narrow(), language().code
+    component("here")(key=HERE, data=data, height=1, on_move_change=_move, on_narrow_change=lambda: None)
 
 
 def lacking(features: Collection[Need]) -> dict[str, str]:
@@ -55,7 +59,7 @@ def lacking(features: Collection[Need]) -> dict[str, str]:
         page: [need for need in page.needs if need not in features] for pages in PAGES.values() for page in pages
     }
     return {
-        "" if page == HOME else page.name: f"Needs {' and '.join(needs)}, which this model does not have"
+        "" if page == HOME else page.name: tr("Needs {parts}, which this model does not have", parts=listed(needs))
         for page, needs in missing.items()
         if needs
     }
@@ -63,5 +67,6 @@ def lacking(features: Collection[Need]) -> dict[str, str]:
 
 def _move() -> None:
     """Before the page runs again; the controls replace what this model lacks."""
-    if place := st.session_state[KEY].get("move"):
-        set_controls({"kind": str(place["kind"]), "layer": int(place["layer"]), "head": int(place["head"])})
+    if place := st.session_state[HERE].get("move"):
+        numbers = {name: int(place[name]) for name in ("layer", "head", "query") if name in place}
+        set_controls({"kind": str(place["kind"]), **numbers})

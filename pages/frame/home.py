@@ -2,9 +2,11 @@
 
 import streamlit as st
 
+from model.language import tr
 from model.run import Run
 from pages.compute.runs import translate
 from pages.views.examples import unfamiliar
+from pages.views.explore import sides_of
 from pages.widgets.explain import say
 from pages.widgets.page_links import cards
 from pages.widgets.present import presents
@@ -17,7 +19,8 @@ MANY = 200
 
 def show_translation(run: Run) -> None:
     """The translation, a notice where the model was not trained for such a text, and the rest of a long one."""
-    st.html(sentence(run.trace.translation, run.trace.source))
+    kind = next((side.kind for side in sides_of(run) if side.first), "")
+    st.html(sentence(run.trace.translation, run.trace.source, run.trace.next_tokens if kind else (), kind))
     if not run.trace.interventions and run.request.target is None and (facts := unfamiliar(run.trace)):
         say("home", "An unfamiliar text", **facts)
     _translate_long_text(run)
@@ -26,7 +29,7 @@ def show_translation(run: Run) -> None:
 def show_cards(file: str) -> None:
     """A card for every page but the one in `file`."""
     if not presents():
-        st.header("Look inside", anchor=False)
+        st.header(tr("Look inside"), anchor=False)
         cards(file)
 
 
@@ -36,7 +39,7 @@ def _translate_long_text(run: Run) -> None:
         return
     parts = tuple(part.strip() for part in run.opened.parts(run.source))
     st.button(
-        f"Translate all of it: {len(parts):,} sentences",
+        tr("Translate all of it: {count:,} sentences", count=len(parts)),
         icon=":material/translate:",
         on_click=_ask_for_all,
         args=(run.source,),
@@ -44,12 +47,13 @@ def _translate_long_text(run: Run) -> None:
     if st.session_state.get("whole") != run.source:
         return
     beam_size = 1 if len(parts) > MANY else 4
-    bar = st.progress(0.0, f"0 of {len(parts):,} sentences")
+    bar = st.progress(0.0, tr("{done:,} of {count:,} sentences", done=0, count=len(parts)))
     translated: list[str] = []
     for start in range(0, len(parts), SENTENCES_AT_ONCE):
         some = parts[start : start + SENTENCES_AT_ONCE]
         translated += translate(run.opened, some, beam_size, run.trace.interventions)
-        bar.progress(len(translated) / len(parts), f"{len(translated):,} of {len(parts):,} sentences")
+        said = tr("{done:,} of {count:,} sentences", done=len(translated), count=len(parts))
+        bar.progress(len(translated) / len(parts), said)
     bar.empty()
     say("home", "A long text", greedy=beam_size == 1)
     st.code(" ".join(translated), language=None, wrap_lines=True, height=240)

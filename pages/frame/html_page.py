@@ -25,8 +25,14 @@ SCHEME = Path(__file__).with_name("scheme.js")
 SCRIPTS = Path(streamlit.__file__).with_name("static") / "static/js"
 MOVED = {"translate": "", "how_it_is_known": "verification", "said_and_measured": "common_claims"}
 """addresses that a reader may guess, or know from earlier versions -> today's, below the root"""
-MOVED_TABS = {"Is attention an explanation?": "Other weights, same output?", "Value zeroing": "Value zeroing"}
-"""tabs of the model card that are tabs of Gradients today"""
+MOVED_TABS = {
+    ("model_card", "card", "Is attention an explanation?"): ("gradients", "part", "Other weights, same output?"),
+    ("model_card", "card", "Value zeroing"): ("gradients", "part", "Value zeroing"),
+    ("model_card", "card", "The paper's Table 3"): ("paper", "paper", "The paper's Table 3"),
+    ("common_claims", "said", "Often told wrong"): ("paper", "paper", "Often told wrong"),
+    ("common_claims", "said", "The paper's results"): ("paper", "paper", "The paper's results"),
+}
+"""page, parameter and tab of an older link -> the same of where the tab stands today"""
 # Inline styles, because Streamlit and Plotly write them; scripts from blobs, because that is how Streamlit loads those
 # of components. Eval, because Plotly may compile with it, and because the browser tests, which run under this policy,
 # wait by it: it opens no way to another host. The app may stand in a frame on any page (`?embed=true`), so nothing is
@@ -108,9 +114,10 @@ async def _complete(request: Request, answer: Callable[[Request], Awaitable[Resp
 def _moved(request: Request) -> str | None:
     """Today's address of one that has changed; relative, because the app may stand below another path of a proxy."""
     page, query = request.url.path.rpartition("/")[2], dict(request.query_params)
-    if page == "model_card" and (tab := MOVED_TABS.get(query.get("card", ""))):
-        del query["card"]
-        return f"./gradients?{urlencode(query | {'part': tab})}"
+    for (old, key, tab), (new, parameter, title) in MOVED_TABS.items():
+        if page == old and query.get(key) == tab:
+            del query[key]
+            return f"./{new}?{urlencode(query | {parameter: title})}"
     return f"./{MOVED[page]}{request.url.query and '?'}{request.url.query}" if page in MOVED else None
 
 

@@ -1,20 +1,27 @@
 """Learn: the list of lessons, and a station with its question and its picture, a view of any page."""
 
-import streamlit as st
+from functools import partial
+from typing import Any
 
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from model.language import tr
 from model.run import Run
-from pages.frame.render import show_view
+from pages.frame.present_row import draw_present_row
+from pages.frame.render import PRESENT_TEXT, present_view, show_view
 from pages.frame.stations import offer_own_sentence, open_list, open_station
 from pages.lessons import lessons
 from pages.lessons.question import view_named
 from pages.lessons.station import Lesson, Station
+from pages.views import Control, View
 from pages.views.learn import head
 from pages.widgets.canvas import component
 from pages.widgets.controls import fold
 from pages.widgets.export import export_view
 from pages.widgets.page_links import link_with
 from pages.widgets.proof_strip import proof
-from pages.widgets.question import Card, show_question
+from pages.widgets.question import Card, begin_question, show_question
 
 DONE = "stations-done"
 """in the session: names of the finished stations"""
@@ -34,8 +41,8 @@ def show_lessons() -> None:
 
 def show_foot(run: Run) -> None:
     """One line at the end: the proof, and the numbers of the chosen head."""
-    export = ":material/download: Export", lambda: export_view(head(run), ())
-    fold({"checks": proof(run), "export": export}, "foot-learn", "About this page")
+    export = f":material/download: {tr('Export')}", lambda: export_view(head(run), ())
+    fold({"checks": proof(run), "export": export}, "foot-learn", tr("About this page"))
 
 
 def _show_card(lesson: Lesson, done: frozenset[str]) -> None:
@@ -45,13 +52,20 @@ def _show_card(lesson: Lesson, done: frozenset[str]) -> None:
     st.markdown(lesson.about)
     with st.container(horizontal=True, vertical_alignment="center"):
         first = ticked.index(False) if not all(ticked) else 0
-        label = "Again" if all(ticked) else "Continue" if any(ticked) else "Start"
+        label = tr("Again") if all(ticked) else tr("Go on") if any(ticked) else tr("Start")
         st.button(label, key=f"lesson-{lesson.slug}", on_click=open_station, args=(lesson, first))
-        st.caption(f"{sum(ticked)} of {count} stations done · about {lesson.minutes} minutes", width="content")
+        text = tr(
+            "{done} of {count} stations done · about {minutes} minutes",
+            done=sum(ticked),
+            count=count,
+            minutes=lesson.minutes,
+        )
+        st.caption(text, width="content")
 
 
 def _title(lesson: Lesson) -> str:
-    return f"{lessons().index(lesson) + 1}. {lesson.title}"
+    """With its number: 0 is for those who have not met matrices yet."""
+    return f"{lessons().index(lesson)}. {lesson.title}"
 
 
 def show_station(run: Run, lesson: Lesson, number: int) -> None:
@@ -63,33 +77,85 @@ def show_station(run: Run, lesson: Lesson, number: int) -> None:
         number: of its station.
     """
     station, name = lesson.stations[number], lesson.name(number)
+    if station.is_done(run):
+        _tick(name)
     _show_way(lesson, number, _finished(name))
     left, right = st.columns([1, 1] if station.wide else [2, 3], gap="large")
     with left:
         st.subheader(station.title, anchor=False)
         _offer_return(run, lesson, number)
-        st.markdown(f"**Do.** {station.do}")
-        st.markdown(f"**Look for.** {station.look_for}")
+        for label, text in ((tr("Do"), station.do), (tr("Look for"), station.look_for)):
+            if text:
+                st.markdown(f"**{label}.** {text}")
     with right if station.wide else left:
         if station.fits(run):
             with st.container(border=True):
-                ask = f"**Why?** {station.question.ask}"
-                show_question(Card(name, ask, lambda: _answer(run, station), station.question.hints))
+                _ask(run, station, name)
         link_with(station.further, station.page, **station.tab)
     with st.container() if station.wide else right, st.container(key="learn-live"):
         if not station.fits(run):
-            st.info(f"This station needs the checkpoint {station.checkpoint}.", icon=":material/info:")
+            text = tr("This station needs the checkpoint {name}.", name=station.checkpoint)
+            st.info(text, icon=":material/info:")
         else:
-            view = view_named(station.live)
-            given = {view.controls[control]: value for control, value in station.given.items()}
-            show_view(run, view, station.only, given)
+            show_view(run, *_live(station))
+
+
+def present_station(run: Run, lesson: Lesson, number: int) -> None:
+    """On a whole screen: what to look for, and the picture; the arrow keys go through the stations."""
+    station = lesson.stations[number]
+    with _present_row():
+        title = f"**{_title(lesson)}** · {station.title}"
+        draw_present_row(title, number, len(lesson.stations), partial(open_station, lesson))
+    with st.container(key="present-words"):
+        st.markdown(station.look_for or station.do)
+    if station.fits(run):
+        present_view(run, *_live(station))
+
+
+def present_lessons() -> None:
+    """The list of lessons on a whole screen."""
+    with _present_row():
+        draw_present_row(f"**{tr('Learn')}**", 0, 1, open_list)
+    with st.container(key=PRESENT_TEXT):
+        show_lessons()
+
+
+def _present_row() -> DeltaGenerator:
+    return st.container(key="present-row", horizontal=True, vertical_alignment="center")
+
+
+def _live(station: Station) -> tuple[View, str, dict[Control, Any]]:
+    """The view that a station shows, the picture of it that stands alone, and values of its controls."""
+    view = view_named(station.live)
+    return view, station.only, {view.controls[control]: value for control, value in station.given.items()}
+
+
+def _ask(run: Run, station: Station, name: str) -> None:
+    """The question: done already, with options to choose from, or with a ladder of hints to its answer."""
+    question = station.question
+    if station.is_done(run):
+        st.markdown(tr(":green[**✓ Done**]"))
+        st.markdown(_answer(run, station))
+    elif question.hints:
+        show_question(Card(name, f"**{tr('Why?')}** {question.ask}", lambda: _answer(run, station), question.hints))
+    elif asked := question.asked_of(run):
+        again = partial(_offer_again, name)
+        show_question(
+            Card(name, asked.text, lambda: _answer(run, station), options=asked.options, right=asked.right, more=again)
+        )
+    else:
+        st.markdown(_answer(run, station))
+
+
+def _offer_again(name: str) -> None:
+    st.button(tr("Ask me again"), key="ask-again", icon=":material/refresh:", on_click=begin_question, args=(name,))
 
 
 def _answer(run: Run, station: Station) -> str:
     answer = station.answer(run)
     if answer.holds:
         return answer.text
-    note = "This run does not show the effect. Go back to this station's sentence and head to see it."
+    note = tr("This run does not show the effect. Go back to this station's sentence and head to see it.")
     return f"{answer.text}\n\n:small[{note}]"
 
 
@@ -97,7 +163,7 @@ def _show_way(lesson: Lesson, number: int, done: frozenset[str]) -> None:
     """Lesson, its stations as buttons, Back and Next."""
     last = len(lesson.stations) - 1
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="lesson-way"):
-        st.button("All lessons", key="lessons", icon=":material/list:", type="tertiary", on_click=open_list)
+        st.button(tr("All lessons"), key="lessons", icon=":material/list:", type="tertiary", on_click=open_list)
         offer_own_sentence("learn")
         st.markdown(f"**{_title(lesson)}**", width="content")
         for i, station in enumerate(lesson.stations):
@@ -110,18 +176,25 @@ def _show_way(lesson: Lesson, number: int, done: frozenset[str]) -> None:
                 on_click=open_station,
                 args=(lesson, i),
             )
-        st.button("Back", key="station-back", disabled=number == 0, on_click=open_station, args=(lesson, number - 1))
-        label = "Next" if number < last else "Finish"
+        st.button(
+            tr("Back"), key="station-back", disabled=number == 0, on_click=open_station, args=(lesson, number - 1)
+        )
+        label = tr("Next") if number < last else tr("Finish")
         st.button(label, key="station-next", icon=":material/arrow_forward:", on_click=_finish, args=(lesson, number))
 
 
 def _finish(lesson: Lesson, number: int) -> None:
     """Before the page runs again: tick the station off and go on."""
-    st.session_state[DONE] = st.session_state.get(DONE, frozenset()) | {lesson.name(number)}
+    _tick(lesson.name(number))
     if number + 1 < len(lesson.stations):
         open_station(lesson, number + 1)
     else:
         open_list()
+
+
+def _tick(name: str) -> None:
+    """Note that a station is done."""
+    st.session_state[DONE] = st.session_state.get(DONE, frozenset()) | {name}
 
 
 def _finished(station: str = "") -> frozenset[str]:
@@ -142,9 +215,12 @@ def _offer_return(run: Run, lesson: Lesson, number: int) -> None:
     """Where the visitor has changed something: what that means, and the way back."""
     station = lesson.stations[number]
     here = (run.opened.name, run.source, run.kind, run.layer, run.head)
-    if here != (station.checkpoint, station.source, station.kind, station.layer, station.head) or run.tau != 1:
+    if (
+        here != (station.checkpoint, station.source, station.kind, station.layer, station.head)
+        or run.tau != station.controls["tau"]
+    ):
         st.button(
-            "You have changed something: back to this station's sentence and head",
+            tr("You have changed something: back to this station's sentence and head"),
             key="station-return",
             icon=":material/undo:",
             type="tertiary",

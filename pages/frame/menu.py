@@ -11,7 +11,9 @@ import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState, get_script_run_ctx
 
+from model.language import language, tr
 from pages import PAGES
+from pages.frame.language import find_language, show_switch
 
 ROOT = Path(__file__).parents[2]
 HOME = next(iter(PAGES.values()))[0]
@@ -24,15 +26,18 @@ def route() -> "st.Page":
     multipage app: first visits then run a page's file without app.py, or app.py as if it were one of the pages.
     Such a run starts over, and then app.py is in charge.
     """
+    find_language()
     # A picture of our own: an icon named `:material/...:` would be fetched from a font server.
     icon, sidebar = ROOT / "pages/frame/favicon.svg", "collapsed" if st.context.is_embedded else "auto"
     st.set_page_config(page_icon=icon, layout="wide", initial_sidebar_state=sidebar)
     # First of all: the page keeps its room free.
-    st.sidebar.markdown("**Attention Explorer**")
+    with st.sidebar, st.container(key="sidebar-head", horizontal=True, vertical_alignment="center"):
+        st.markdown("**Attention Explorer**", width="content")
+        show_switch()
     # Two signs, since another visitor's run may have called st.navigation in the meantime.
     started_without_app = PagesManager.uses_pages_directory or runs_as_page()
     # Each run notes in its own copies which page it shows.
-    sections = {section: list(map(copy, pages)) for section, pages in _sections().items()}
+    sections = {tr(section): list(map(copy, pages)) for section, pages in _sections(language().code).items()}
     # With `?embed=true`, in a page of somebody else's, a view stands alone.
     chosen = st.navigation(sections, position="hidden" if st.context.is_embedded else "top")
     st.set_page_config(page_title=f"{chosen.title} · Attention Explorer")
@@ -42,19 +47,20 @@ def route() -> "st.Page":
 
 
 @cache
-def _sections() -> dict[str, list["st.Page"]]:
-    """The pages of each section; for each of them Streamlit looks for its file."""
+def _sections(_code: str) -> dict[str, list["st.Page"]]:
+    """The pages of each section, with titles in the language; for each of them Streamlit looks for its file."""
     return {
-        section: [st.Page(ROOT / page.path, title=page.title, icon=page.icon, default=page is HOME) for page in pages]
+        section: [
+            st.Page(ROOT / page.path, title=tr(page.title), icon=page.icon, default=page is HOME) for page in pages
+        ]
         for section, pages in PAGES.items()
     }
 
 
-@cache
 def pages_by_path() -> Mapping[str, "st.Page"]:
     """Path of a page's file -> its entry in the menu; a link to that is found without looking for the file."""
     paths = (page.path for pages in PAGES.values() for page in pages)
-    return MappingProxyType(dict(zip(paths, chain(*_sections().values()), strict=True)))
+    return MappingProxyType(dict(zip(paths, chain(*_sections(language().code).values()), strict=True)))
 
 
 def runs_as_page() -> bool:

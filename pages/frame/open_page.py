@@ -12,24 +12,25 @@ from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.distributions import entropy
 from model.checkpoints.checkpoint import LONG_TRACE_TOKENS, TRACE_TOKENS
-from model.checkpoints.store import CheckpointError, available_checkpoints, offered_models, shown_name
+from model.checkpoints.store import offered_models, shown_name
 from model.checkpoints.translator import Translator
 from model.checkpoints.typed_text import list_changes
+from model.language import later, listed, tr, tr_error
 from model.needs import Need
 from model.proof.steps import MATRICES, states_in_words, verify_attention
 from model.run import Place, Request, Run
-from model.trace import Trace
-from pages import Page, first_page_for, page_of
+from model.trace import KIND_TITLES, Trace
+from pages import PAGES, Page, first_page_for, page_of
 from pages.compute import runs
 from pages.compute.cache import on_cpu
 from pages.compute.queue import answer_move
-from pages.compute.runs import compute, expected_seconds, open_translator
+from pages.compute.runs import checkpoint_by_config, checkpoint_with, compute, expected_seconds
 from pages.compute.trace_file import named_trace_file, tokens_of
 from pages.frame.bar import note_tokens, show_bar
 from pages.frame.course import show_course
 from pages.frame.guess_first import guess_first
 from pages.frame.menu import HOME, route, runs_as_page
-from pages.frame.sidebar import Inputs, current_inputs
+from pages.frame.sidebar import VISIT, Inputs, current_inputs
 from pages.frame.tour import show_tour
 from pages.views import Control
 from pages.widgets.chart import name_files
@@ -39,8 +40,6 @@ from pages.widgets.page_links import linked_pages
 from viz.html import word_diff
 from viz.tokens import as_markdown
 
-VISIT = "visit"
-"""in the session: the open page, whether it is open for the first time, and all that have been open"""
 _line: ContextVar[DeltaGenerator | None] = ContextVar("line", default=None)
 """the place below the heading, for the answer"""
 
@@ -56,8 +55,8 @@ def open_page(file: str) -> Run:
     answer_move()
     inputs = current_inputs(file)
     _note_visit(Path(file).stem)
-    show_bar(page_of(file), inputs.translator, inputs.request)
-    _show_header(file)
+    show_bar(page_of(file), inputs.translator, inputs.request, inputs.place)
+    _show_header(file, inputs.translator)
     for note in inputs.notes:
         st.info(as_markdown(note), icon=":material/info:")
     if inputs.translator is None:
@@ -68,10 +67,15 @@ def open_page(file: str) -> Run:
         translator, request = _fit_request(inputs.translator, typed)
         trace = runs.run(translator, request)
     except ValueError as error:
-        _stop(str(error))
+        _stop(tr_error(error))
     if not trace.attentions:
         _stop(
-            f"Of this model only the attention weights can be read, and only from Python. {' '.join(trace.notes[:1])}"
+            " ".join(
+                [
+                    tr("Of this model only the attention weights can be read, and only from Python."),
+                    *map(tr, trace.notes[:1]),
+                ]
+            )
         )
     note_tokens(trace, inputs.place.kind)
     name_files(trace.checkpoint, trace.checkpoint_hash)
@@ -79,13 +83,13 @@ def open_page(file: str) -> Run:
         _check_steps(translator, trace, inputs.place)
     if trace.device != translator.device:
         st.info(
-            f"{translator.device} had too little memory left: this page was computed on the CPU.",
+            tr("{device} had too little memory left: this page was computed on the CPU.", device=translator.device),
             icon=":material/memory:",
         )
         translator = on_cpu(translator)
     opened = named_trace_file()
     if opened and tokens_of(trace) == opened.tokens:
-        st.info(as_markdown(opened.agreement), icon=":material/draft:")
+        st.info(as_markdown(tr(opened.agreement)), icon=":material/draft:")
     _say_changes(inputs)
     if inputs.tau != 1:
         _show_effect(inputs, runs.run(translator, replace(request, interventions=inputs.kept)), trace)
@@ -134,20 +138,21 @@ def _check_needs(page: Page, translator: Translator, begins: bool) -> None:
     first = first_page_for(translator.features)
     if begins and page.path == HOME.path and first and translator.name in offered_models() and linked_pages.get():
         st.switch_page(first.path)
-    others = (name for name in available_checkpoints() if name != translator.name)
-    suitable = next((name for name in others if _has_features(name, translator.device, page.needs)), None)
+    suitable = checkpoint_with(page.needs, translator.device)
     with st.container(border=True):
         name = shown_name(translator.name)
-        st.text(f"This page needs {' and '.join(missing)}, which the checkpoint {name} does not have.")
+        st.text(
+            tr("This page needs {parts}, which the checkpoint {name} does not have.", parts=listed(missing), name=name)
+        )
         if suitable:
             st.button(
-                f"Open the checkpoint {as_markdown(suitable)}",
+                tr("Open the checkpoint {name}", name=as_markdown(suitable)),
                 key="open_suitable",
                 on_click=choose_checkpoint,
                 args=(suitable,),
             )
         if first and linked_pages.get():
-            label = f"With {as_markdown(name)}: {first.title}"
+            label = tr("With {name}: {page}", name=as_markdown(name), page=tr(first.title))
             st.page_link(linked_pages.get()[first.path], label=label, icon=first.icon)
     st.stop()
 
@@ -162,17 +167,15 @@ def _check_steps(translator: Translator, trace: Trace, place: Place) -> None:
     steps = verify_attention(translator, trace, place.kind, place.layer)
     if failing := [step for step in steps if step.name in MATRICES and not step.read]:
         _stop(
-            f"On this run the matrices of {place.kind} layer {place.layer} do not give what the model computed. "
-            f"{states_in_words(failing)}. Differences are relative to the largest number of the matrix. Other layers, "
-            "or a shorter text, may follow the equations; the attention weights on the other pages are the model's own."
+            tr(
+                "On this run the matrices of {kind}, layer {layer}, do not give what the model computed. {states}. "
+                "Differences are relative to the largest number of the matrix. Other layers, or a shorter text, may "
+                "follow the equations; the attention weights on the other pages are the model's own.",
+                kind=tr(KIND_TITLES[place.kind]),
+                layer=place.layer,
+                states=states_in_words(failing),
+            )
         )
-
-
-def _has_features(checkpoint: str, device: str, needs: tuple[str, ...]) -> bool:
-    try:
-        return set(needs) <= open_translator(checkpoint, device).features
-    except CheckpointError:
-        return False
 
 
 def choose_checkpoint(checkpoint: str) -> None:
@@ -189,10 +192,10 @@ def _fit_request(translator: Translator, typed: Request) -> tuple[Translator, Re
     if typed.chat is not None:
         return _with_length(translator, translator.tokenizer.apply_chat_template(typed.prompt)), typed
     translator = _with_length(translator, typed.source)
-    reads = "source" if Need.CROSS_ATTENTION in translator.features else "text"
+    reads = later("source") if Need.CROSS_ATTENTION in translator.features else later("text")
     request = replace(typed, source=fit_text(translator, reads, typed.source))
     if typed.target is not None:
-        request = replace(request, target=fit_text(translator, "target", typed.target))
+        request = replace(request, target=fit_text(translator, later("target"), typed.target))
     return translator, request
 
 
@@ -203,12 +206,18 @@ def fit_text(translator: Translator, name: str, text: str) -> str:
     """
     fitting, whole = translator.truncate(text), translator.prepare(text)
     if changes := list_changes(text, whole):
-        st.caption(f":material/space_bar: The model does not read the {name} exactly as typed. {' '.join(changes)}")
+        text = tr("The model does not read the {name} exactly as typed.", name=tr(name))
+        st.caption(f":material/space_bar: {text} {' '.join(map(tr, changes))}")
     if fitting != whole:
         st.info(
-            f"The {name} has {len(text):,} characters; one run of the model holds {translator.token_limit:,} tokens. "
-            f"This page shows its beginning, {len(fitting):,} characters, up to the end of a sentence where there is "
-            "one.",
+            tr(
+                "The {name} has {count:,} characters; one run of the model holds {most:,} tokens. This page shows its "
+                "beginning, {shown:,} characters, up to the end of a sentence where there is one.",
+                name=tr(name),
+                count=len(text),
+                most=translator.token_limit,
+                shown=len(fitting),
+            ),
             icon=":material/content_cut:",
         )
     return fitting
@@ -223,7 +232,12 @@ def _with_length(translator: Translator, text: str) -> Translator:
     return (
         replace(translator, most_tokens=most)
         if toggle(
-            f"Read up to {most:,} tokens: about {seconds:.0f} s, and as long again for each page that shows all layers",
+            tr(
+                "Read up to {most:,} tokens: about {seconds:.0f} s, and as long again for each page that shows all "
+                "layers",
+                most=most,
+                seconds=seconds,
+            ),
             "long_text",
         )
         else translator
@@ -236,10 +250,11 @@ def _show_effect(inputs: Inputs, before: Trace, after: Trace) -> None:
     patterns = (trace.attention(place.kind, place.layer).pattern[place.head] for trace in (before, after))
     spread = [float(entropy(pattern).mean()) for pattern in patterns]
     with inputs.effect:
-        explained = f"Mean entropy of this head's rows, τ = 1 → {inputs.tau:g}. {define('entropy')}"
+        explained = tr("Mean entropy of this head's rows, τ = 1 → {tau:g}.", tau=inputs.tau)
         writes = Need.LOGITS in inputs.translator.features
-        said = f"Head {place.head}: **{spread[0]:.2f} → {spread[1]:.2f} bits**."
-        st.caption(f"{said} The model writes:" if writes else said, help=explained)
+        parts = {"head": place.head, "before": spread[0], "after": spread[1]}
+        said = [tr("Head {head}: **{before:.2f} → {after:.2f} bits**.", **parts), tr("The model writes:")]
+        st.caption(" ".join(said if writes else said[:1]), help=f"{explained} {define('entropy')}")
         if writes:
             st.html(word_diff(before.translation, after.translation))
 
@@ -249,32 +264,60 @@ def _say_changes(inputs: Inputs) -> None:
     with st.container(key="at-work"):
         if count := len(inputs.request.interventions):
             writes = inputs.request.target is None and inputs.translator and Need.LOGITS in inputs.translator.features
-            again = ", and wrote its text again" if writes else ""
-            if inputs.tau == 1:
-                text = f"{count} {'change' if count == 1 else 'changes'} in the model"
-                icon = ":material/science:"
-            else:
-                more = f", and {count - 1} more" if count > 1 else ""
-                text = f"τ = {inputs.tau:g} in {inputs.place.in_words(inputs.scope)}{more}"
-                icon = ":material/thermostat:"
-            st.caption(f"{icon} {text}: the model ran again with {'it' if count == 1 else 'them'}{again}.")
+            icon = ":material/science:" if inputs.tau == 1 else ":material/thermostat:"
+            st.caption(f"{icon} {_changes_in_words(inputs, count, writes)}")
 
 
-def _show_header(file: str) -> None:
+def _changes_in_words(inputs: Inputs, count: int, writes: bool) -> str:
+    """How the model was changed, and what it did then."""
+    facts = {"tau": inputs.tau, "place": inputs.place.in_words(inputs.scope), "count": count, "more": count - 1}
+    if inputs.tau == 1:
+        one = tr("1 change in the model")
+        return _ran_again(one if count == 1 else tr("{count} changes in the model", **facts), count, writes)
+    if count == 1:
+        return _ran_again(tr("τ = {tau:g} in {place}", **facts), count, writes)
+    return _ran_again(tr("τ = {tau:g} in {place}, and {more} more", **facts), count, writes)
+
+
+def _ran_again(changes: str, count: int, writes: bool) -> str:
+    if count == 1:
+        if writes:
+            return tr("{changes}: the model ran again with it, and wrote its text again.", changes=changes)
+        return tr("{changes}: the model ran again with it.", changes=changes)
+    if writes:
+        return tr("{changes}: the model ran again with them, and wrote its text again.", changes=changes)
+    return tr("{changes}: the model ran again with them.", changes=changes)
+
+
+def _show_header(file: str, translator: Translator | None) -> None:
     page = page_of(file)
-    st.title(page.heading, anchor=False, help=page.look_for)
+    _link_ways(page, translator)
+    st.title(tr(page.heading), anchor=False, help=tr(page.look_for))
     if page.answer:
         with st.container(key="answer"):
             _line.set(st.empty())
     elif not page.question:
-        st.markdown(page.look_for)
+        st.markdown(tr(page.look_for))
     if not show_course(file):
         show_tour(page.path)
+
+
+def _link_ways(page: Page, translator: Translator | None) -> None:
+    """Above the pages of Explore: links to all of them; a click opens a model that can do it, as the help says."""
+    ways, entries = PAGES["Explore"], linked_pages.get()
+    if page not in ways or not entries or st.context.is_embedded:
+        return
+    with st.container(key="switch", horizontal=True, gap=None):
+        for one in ways:
+            can = translator is not None and {*one.needs} <= translator.features
+            other = None if can else checkpoint_by_config(one.needs)
+            explained = tr("Opens the model {name}", name=as_markdown(other)) if other else None
+            st.page_link(entries[one.path], label=tr(one.title), icon=one.icon, help=explained)
 
 
 def _stop(sentence: str) -> None:
     """Say what is wrong, as plain text: it may quote what a person typed."""
     with st.container(border=True):
-        st.markdown("**Nothing to show yet**")
+        st.markdown(tr("**Nothing to show yet**"))
         st.text(sentence)
     st.stop()

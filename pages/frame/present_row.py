@@ -1,10 +1,10 @@
 """The row above a picture that fills the screen: where one is, the way on, and the way out."""
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
+from model.language import tr
 from pages import Page
 from pages.views.attention_step_by_step import STEP
 from pages.widgets.canvas import component
@@ -25,18 +25,30 @@ def show_present_row(page: Page, tabs: Sequence[str]) -> None:
         asked = state.get(key, st.query_params.get(key, STEP.start))
         at = int(asked) if str(asked).isdigit() else STEP.start
     else:
-        key, places, names = page.tabs_key, list(tabs), list(tabs)
-        at = state.get(key) or st.query_params.get(key) or page.first_tab
+        key, places = page.tabs_key, [tr(title) for title in tabs]
+        names, at = places, state.get(key) or st.query_params.get(key) or tr(page.first_tab)
     number = places.index(at) if at in places else 0
-    st.markdown(f"**{page.title}**" + (f" · {names[number]}" if names else ""), width="stretch")
-    if len(places) > 1:
-        for label, icon, moves, shortcut in (("Back", "arrow_back", -1, "Left"), ("Next", "arrow_forward", 1, "Right")):
-            there = number + moves
-            go = partial(set_controls, {key: places[there % len(places)]})
-            st.button(
-                label, key=f"present-{label}", icon=f":material/{icon}:", disabled=not 0 <= there < len(places),
-                on_click=go, shortcut=shortcut,
-            )  # fmt: skip
-        st.markdown(f"{number + 1} of {len(places)}")
-    st.button("Leave", key="present-leave", icon=":material/close:", on_click=stop_presenting, shortcut="Esc")
-    component("present")(key="present-fit", data={"at": str(at)}, width="content", height="content")
+    title = f"**{tr(page.title)}**" + (f" · {names[number]}" if names else "")
+    draw_present_row(title, number, len(places), lambda there: set_controls({key: places[there]}))
+
+
+def draw_present_row(title: str, number: int, count: int, go: Callable[[int], object]) -> None:
+    """Draw the row.
+
+    Args:
+        title: where one is, as Markdown.
+        number: of what is shown, from 0.
+        count: of all that the arrow keys go through.
+        go: opens another one, by its number, before the page runs again.
+    """
+    st.markdown(title, width="stretch")
+    if count > 1:
+        for name, label, icon, there, shortcut in (
+            ("Back", tr("Back"), "arrow_back", number - 1, "Left"),
+            ("Next", tr("Next"), "arrow_forward", number + 1, "Right"),
+        ):
+            options = {"disabled": not 0 <= there < count, "on_click": go, "args": (there,), "shortcut": shortcut}
+            st.button(label, key=f"present-{name}", icon=f":material/{icon}:", **options)
+        st.markdown(tr("{number} of {count}", number=number + 1, count=count))
+    st.button(tr("Leave"), key="present-leave", icon=":material/close:", on_click=stop_presenting, shortcut="Esc")
+    component("present")(key="present-fit", data={"at": f"{number} {title}"}, width="content", height="content")

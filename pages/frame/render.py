@@ -15,6 +15,7 @@ import pandas as pd
 import streamlit as st
 
 from model.checkpoints.store import CheckpointError, available_checkpoints, stored_config, study_checkpoints
+from model.language import listed, tr
 from model.needs import Need, parts_of
 from model.run import Run
 from pages import PAGES, Page, next_page, page_of
@@ -42,6 +43,7 @@ from pages.widgets.proof_strip import proof
 from viz.figure import StableFigure, enlarge
 from viz.forms import Canvas, Document, Form, Outcome, Table, Texts
 from viz.html import word_diff
+from viz.labels import say_label
 from viz.tokens import as_markdown
 
 MOST_ROWS = 20
@@ -54,6 +56,10 @@ Builder = Callable[[Run], Mapping[Control, Any]]
 """draws widgets of a tab, and returns the controls that they set"""
 LONG, LOW = 160, 240
 """characters from which on a text scrolls, and pixels of its box"""
+PRESENT_TEXT = "present-text"
+"""key of what Present shows in large letters"""
+FILE = 640
+"""pixels of the box in which a file of code scrolls"""
 LONGEST_LINE = 900
 """characters that a line of text takes"""
 UNPLACED = ("player", "pictured")
@@ -102,11 +108,20 @@ def show_page(
     else:
         titles = {title: partial(_draw_tab, run, some, chosen, (), builders) for title, some in together.items()}
         titles |= {title: partial(_draw_widgets, run, show, chosen, code) for title, show in widgets.items()}
-        tabs(titles, page.tabs_key, default=page.first_tab or None)
+        groups: dict[str, list[str]] = {}
+        for title, some in together.items():
+            groups.setdefault(some[0].group, []).append(title)
+        tabs(titles, page.tabs_key, default=page.first_tab or None, groups=groups)
     for view in views if not presents() else ():
         # What only another run has belongs to another scheme of positions, say, and is no gap of this model.
-        if missing := [str(need) for need in view.missing(run) if isinstance(need, Need)]:
-            st.caption(f"The tab “{view.title}” needs {' and '.join(missing)}, which this model does not have.")
+        if missing := [need for need in view.missing(run) if isinstance(need, Need)]:
+            st.caption(
+                tr(
+                    "The tab “{tab}” needs {parts}, which this model does not have.",
+                    tab=tr(view.title),
+                    parts=listed(missing),
+                )
+            )
     show_next(run, page)
 
 
@@ -114,7 +129,12 @@ def show_next(run: Run, page: Page) -> None:
     """At the end of a page, a link to the one that follows in the menu; a course has an order of its own."""
     following = next_page(page, run.opened.features)
     if following and COURSE not in st.session_state and not presents():
-        links(**{following.name: f"Next in the menu: {following.title}. {following.heading}"})
+        name, question = tr(following.title), tr(following.heading)
+        if name == question:
+            label = tr("Next in the menu: {question}", question=question)
+        else:
+            label = tr("Next in the menu: {page}. {question}", page=name, question=question)
+        links(**{following.name: label})
 
 
 def _draw_tab(
@@ -140,17 +160,20 @@ def _draw_with_foot(
     run: Run, views: Sequence[View], chosen: Chosen, code: Sequence[Callable], builders: Mapping[str, Builder]
 ) -> None:
     chosen, drawn = dict(chosen), []
-    if presents():
-        if not any(_Drawn(run, view, chosen, build=builders.get(view.title)).present() for view in views):
-            st.markdown("This tab has no picture. ← and → lead to the others; Esc shows the whole page.")
+    if presents() and not views[0].tab:
+        any(_Drawn(run, view, chosen, build=builders.get(view.title)).present() for view in views)
         return
-    for view in views:
-        with st.container(border=True) if view.tab else nullcontext():
-            if view.tab:
-                st.markdown(f"**{view.title}**")
-            elif len(views) > 1 and view.title != page_of(f"{view.page}.py").title:
-                st.header(view.title, anchor=False)
-            drawn.append(_Drawn(run, view, chosen, build=builders.get(view.title)).draw())
+    # Views in frames are read one after the other: Present shows all of them, in large letters.
+    with st.container(key=PRESENT_TEXT) if presents() else nullcontext():
+        for view in views:
+            with st.container(border=True) if view.tab else nullcontext():
+                if view.tab:
+                    st.markdown(f"**{tr(view.title)}**")
+                elif len(views) > 1 and view.title != page_of(f"{view.page}.py").title:
+                    st.header(tr(view.title), anchor=False)
+                drawn.append(_Drawn(run, view, chosen, build=builders.get(view.title)).draw())
+    if presents():
+        return
     _draw_foot(run, drawn, "-".join(["foot", *(f"{view.page}-{view.name}" for view in views[:1])]), chosen, code)
 
 
@@ -166,7 +189,7 @@ def _draw_foot(run: Run, drawn: Sequence["_Drawn"], key: str, chosen: Chosen, co
     parts = {"checks": (said, draw)}
     code = dict.fromkeys([*(item for one in drawn for item in one.view.code_of(run, chosen)), *code])
     if code:
-        parts["code"] = ":material/code: Code", partial(draw_code, *code)
+        parts["code"] = f":material/code: {tr('Code')}", partial(draw_code, *code)
     exports = [one for one in drawn if one.can_be_exported]
     if exports:
         others = partial(_parts_of_all_tabs, run, exports) if _has_tabs(exports) else None
@@ -174,13 +197,13 @@ def _draw_foot(run: Run, drawn: Sequence["_Drawn"], key: str, chosen: Chosen, co
         def draw_export() -> None:
             export([one.exported() for one in exports], others)
 
-        parts["export"] = ":material/download: Export", draw_export
+        parts["export"] = f":material/download: {tr('Export')}", draw_export
         offer_export(draw_export, partial(controls.close_in_fold, key, "export"))
     views = [one.view for one in drawn]
     title = ": ".join(dict.fromkeys([page_of(f"{views[0].page}.py").title, views[0].title])) if views else "Long text"
     sections = dict.fromkeys(section for one in drawn for section in cited_sections(one.result.blocks))
-    parts["cite"] = ":material/format_quote: Cite", partial(draw_citations, shown.trace, title, [*sections])
-    controls.fold(parts, key, "About this picture")
+    parts["cite"] = f":material/format_quote: {tr('Cite')}", partial(draw_citations, shown.trace, title, [*sections])
+    controls.fold(parts, key, tr("About this picture"))
 
 
 def _has_tabs(drawn: Sequence["_Drawn"]) -> bool:
@@ -211,6 +234,11 @@ def show_view(run: Run, view: View, only: str = "", chosen: Mapping[Control, Any
         chosen: values of controls that are not drawn.
     """
     _draw_alive(view, lambda: _Drawn(run, view, dict(chosen), only).draw())
+
+
+def present_view(run: Run, view: View, only: str = "", chosen: Mapping[Control, Any] = MappingProxyType({})) -> None:
+    """The same view on a whole screen; arguments as of `show_view`."""
+    _Drawn(run, view, dict(chosen), only).present()
 
 
 def _draw_alive(view: View, draw: Callable[[], Any]) -> None:
@@ -262,14 +290,17 @@ class _Drawn:
         return self
 
     def present(self) -> bool:
-        """Draw the formula of a step and the first picture, as large as the screen; returns whether there is one."""
+        """Draw the formula of a step and the first picture, as large as the screen; a view without one is drawn in
+        large letters. Returns whether there is a picture."""
         self._choose_and_call(st.container(key="present-controls"), st.container())
         shown = [
             one
             for one in pictures(self.result.blocks)
-            if isinstance(self.result.shows[one[0]], Canvas | Form | StableFigure)
+            if isinstance(self.result.shows[one[0]], Canvas | Form | StableFigure) and self.only in ("", one[0])
         ]
         if not shown:
+            with st.container(key=PRESENT_TEXT):
+                self._draw_blocks(self.result.blocks)
             return False
         if STEP in self.chosen:
             formulas = [block for block in self.result.blocks if block.kind == "formula"]
@@ -386,7 +417,7 @@ class _Drawn:
             self._draw_blocks(list(block.items))
 
     def _explained(self, block: Block) -> None:
-        with st.expander("Explanation", icon=":material/menu_book:", expanded=is_first_visit()):
+        with st.expander(tr("Explanation"), icon=":material/menu_book:", expanded=is_first_visit()):
             self._draw_blocks(list(block.items))
 
     def _offer(self, block: Block) -> None:
@@ -409,7 +440,7 @@ class _Drawn:
             case Outcome():
                 _draw_outcome(picture)
             case Document():
-                st.markdown(picture.calm)
+                _draw_document(picture, key)
             case pd.DataFrame():
                 height = "content" if len(picture) <= MOST_ROWS else "auto"
                 controls.table(picture, floats=picture.attrs.get("floats", "%.5g"), height=height)
@@ -425,7 +456,7 @@ class _Drawn:
         if page := st.session_state.pop(OPENS, ""):
             # Streamlit switches pages in Python only where no control is in the link.
             with st.container(key=OPENS):
-                links(**{page: "Opening …"})
+                links(**{page: tr("Opening …")})
         moves = {f"on_{event}_change": partial(self._take, key, event, picture) for event in picture.sets}
         draw(picture.drawing, key, **moves)
 
@@ -465,21 +496,32 @@ def _draw_texts(texts: Texts) -> None:
     height = LOW if max(map(len, texts.texts.values())) > LONG else "stretch"
     for column, (title, text) in zip(st.columns(len(texts.texts)), texts.texts.items(), strict=True):
         with column.container(border=True, height=height):
-            st.caption(title)
+            st.caption(say_label(title))
             if texts.compared:
                 st.html(word_diff(texts.first, text))
             else:
-                st.text(text or "(an empty text)")
+                st.text(text or tr("(an empty text)"))
+
+
+def _draw_document(document: Document, key: str) -> None:
+    """Its text; of a file the lines, to copy, and a button that saves them."""
+    if not document.file:
+        st.markdown(document.calm)
+        return
+    save = {"icon": ":material/download:", "on_click": "ignore", "key": f"save-{key}"}
+    label = tr("Save {file}", file=as_markdown(document.file))
+    st.download_button(label, document.content.encode(), document.file, mime="text/x-python", **save)
+    st.code(document.content, language="python", height=FILE)
 
 
 def _draw_outcome(outcome: Outcome) -> None:
     """A text with what changed in it, and its numbers."""
     with st.container(border=True, height="stretch"):
-        st.markdown(f"**{outcome.title}**")
+        st.markdown(f"**{say_label(outcome.title)}**")
         st.html(word_diff(outcome.before, outcome.after))
         with st.container(horizontal=True):
-            for label, text in outcome.words().items():
-                st.metric(label, text, width="content")
+            for name, text in outcome.words().items():
+                st.metric(say_label(name), say_label(text), width="content")
 
 
 def _content(picture: Any) -> Any:
@@ -520,7 +562,7 @@ def _draw_control(control: Control, key: str, offer: Offer, place: Any) -> Any:
         case "several":
             return controls.several(offer.label, offer.options, offer.start, key, max_selections=offer.most, **common)
         case "text":
-            example = f"such as {offer.examples[-1]}"
+            example = tr("such as {example}", example=offer.examples[-1])
             return controls.text(
                 offer.label, key, default=offer.start, place=place, placeholder=example, max_chars=LONGEST_LINE
             )
@@ -567,17 +609,17 @@ def _on_request(run: Run, view: View, values: Mapping[str, Any]) -> Any:
     case = (request.key, *case)
     outcome = cached(*case)
     at_once = request.at_once is not None and call(request.at_once, run, values)
-    start = outcome is None if at_once else clicked(request.label, request.key, request.icon)
+    start = outcome is None if at_once else clicked(tr(request.label), request.key, request.icon)
     place = st.empty()
     if not start:
         return outcome
     with model_queue().exclusive(request.alone) if request.alone else nullcontext(True) as free:
         if not free:
             place.info(
-                "Another visitor is measuring on this machine. Try again in a few seconds.", icon=":material/timer:"
+                tr("Another visitor is measuring on this machine. Try again in a few seconds."), icon=":material/timer:"
             )
             return outcome
-        bar = place.progress(0.0, "The model is running …")
+        bar = place.progress(0.0, tr("The model is running …"))
         for share, outcome in in_turns(call(request.work, run, values)):  # noqa: B007 - the last one is the result
             if share != drawn:  # drawing it takes time, and some work is timed
                 bar.progress(drawn := share, f"{share:.0%}")
@@ -596,7 +638,7 @@ def _offer_model(need: Need) -> None:
         except CheckpointError:
             continue
         if need in parts:
-            label = f"Open {as_markdown(name)}, which has it"
+            label = tr("Open {name}, which has it", name=as_markdown(name))
             st.button(label, key="open-with", icon=":material/swap_horiz:", on_click=choose_checkpoint, args=(name,))
             return
-    st.caption("No checkpoint with this part is in the folder of checkpoints.")
+    st.caption(tr("No checkpoint with this part is in the folder of checkpoints."))

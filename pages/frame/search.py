@@ -10,6 +10,7 @@ from typing import Any
 
 import streamlit as st
 
+from model.language import language, tr
 from model.needs import Need
 from model.run import Place
 from model.trace import Kind, Trace
@@ -136,13 +137,18 @@ def find(
     return sorted(hits, key=lambda hit: not set(hit.needs) <= set(features))
 
 
-@cache
 def _pages_and_tabs() -> tuple[Hit, ...]:
+    return _pages_and_tabs_in(language().code)
+
+
+@cache
+def _pages_and_tabs_in(_code: str) -> tuple[Hit, ...]:
     found: list[Hit] = []
     for section, pages in PAGES.items():
         for page in pages:
-            about = f"{section} {page.summary} {page.look_for}"
-            found.append(Hit("Page", page.title, text=about, page=page.name, needs=page.needs))
+            about = f"{tr(section)} {tr(page.summary)} {tr(page.look_for)}"
+            names = tuple({page.title} - {tr(page.title)})
+            found.append(Hit("Page", tr(page.title), names, about, page=page.name, needs=page.needs))
             if not page.stacked:
                 found += _tabs(page)
     return tuple(found)
@@ -151,14 +157,18 @@ def _pages_and_tabs() -> tuple[Hit, ...]:
 def _tabs(page: Page) -> Iterator[Hit]:
     for title, needs in {view.tab or view.title: view.needs for view in page.views}.items():
         known = tuple(need for need in needs if isinstance(need, Need))
-        yield Hit(
-            "Tab", title, text=page.title, page=page.name, query={page.tabs_key: title}, needs=(*page.needs, *known)
-        )
+        name, needed = tr(title), (*page.needs, *known)
+        names = tuple({title} - {name})
+        yield Hit("Tab", name, names, tr(page.title), page=page.name, query={page.tabs_key: name}, needs=needed)
 
 
-@cache
 def _words() -> tuple[Hit, ...]:
-    return tuple(Hit("Word", term.name, term.others, term.text, page=term.page, query=term.query) for term in terms())
+    """The terms, which are found by their English names, too."""
+    found = []
+    for term in terms():
+        names = tuple(dict.fromkeys([*term.others, *({term.key} - {term.name})]))
+        found.append(Hit("Word", term.name, names, term.text, page=term.page, query=term.query))
+    return tuple(found)
 
 
 def _token(token: Token) -> Hit:
@@ -187,8 +197,10 @@ def show_hits(word: str, hits: Sequence[Hit], acts: Mapping[Act, Callable[[], An
     """The results as links and buttons, or a sentence that says what to do."""
     if not word.strip():
         st.caption(
-            "Pages and tabs by their names, words of the field with what they mean, tokens of this run, "
-            "heads such as L1H1 or “cross L3H3”, and what can be done here:"
+            tr(
+                "Pages and tabs by their names, words of the field with what they mean, tokens of this run, "
+                "heads such as L1H1 or “cross L3H3”, and what can be done here:"
+            )
         )
     elif not hits:
         _say_nothing_there(word)
@@ -216,7 +228,7 @@ def _show(hit: Hit, key: str, acts: Mapping[Act, Callable[[], Any]]) -> None:
     elif hit.sort == "Word":
         _show_word(hit)
     else:
-        where = f" · {page_of(f'{hit.page}.py').title}" if hit.sort == "Tab" else ""
+        where = f" · {tr(page_of(f'{hit.page}.py').title)}" if hit.sort == "Tab" else ""
         link_with(f"{name}{where}", hit.page, **hit.query)
 
 
@@ -227,8 +239,8 @@ def _show_word(hit: Hit) -> None:
 def _say_nothing_there(word: str) -> None:
     names = {name.casefold(): name for hit in (*_pages_and_tabs(), *_words()) for name in (hit.name, *hit.names)}
     close = difflib.get_close_matches(" ".join(word.casefold().split()), names, n=3, cutoff=CLOSE)
-    meant = f" Did you mean {' or '.join(f'“{names[name]}”' for name in close)}?" if close else ""
-    st.text(
-        f"Nothing here is called “{word.strip()[:100]}”.{meant} Try a word such as softmax, a token of your sentence, "
-        "a head such as L1H1, or the name of a page."
-    )
+    text = [tr("Nothing here is called “{word}”.", word=word.strip()[:100])]
+    if close:
+        text.append(tr("Did you mean {words}?", words=tr(" or ").join(f"“{names[name]}”" for name in close)))
+    text.append(tr("Try a word such as softmax, a token of your sentence, a head such as L1H1, or the name of a page."))
+    st.text(" ".join(text))

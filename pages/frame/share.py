@@ -2,6 +2,7 @@
 
 import html
 import io
+import os
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_address
@@ -11,46 +12,59 @@ from urllib.parse import urlencode, urlsplit
 import segno
 import streamlit as st
 
+from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.checkpoints.translator import Translator
-from model.run import Request
+from model.interventions.link import encode
+from model.language import tr
+from model.run import Place, Request
 from pages import Page
 from pages.compute.trace_file import file_of
 from pages.frame.course import DRAFT, EMBEDDING, add_step, step_of
 from pages.widgets.canvas import component
 from pages.widgets.controls import LONGEST_IN_LINK, texts_not_in_link
 
-LINK = "Opens this page with your texts and settings."
-LINK_WITHOUT_TEXT = (
-    f"Opens this page with your settings, but not with your text: a link has room for {LONGEST_IN_LINK:,} characters. "
-    "After a reload the text is gone. The file of this run keeps what the model read."
-)
+SITE_VARIABLE = "ATTENTION_EXPLORER_SITE"
 MODULE = 5
 """pixels of a square of the QR code"""
-TOO_LONG = "This link has no room in a QR code, which holds about 2,900 characters. Copy the link, or shorten the text."
 FRAME_HEIGHT = 720
 """pixels of the view in a page of somebody else's"""
 
 
-def share(page: Page, translator: Translator | None, request: Request) -> None:
+def share(page: Page, translator: Translator | None, request: Request, place: Place) -> None:
     """The contents of the dialog.
 
     Args:
         page: the one that is open.
         translator: None if the checkpoint could not be opened.
         request: of the texts as typed.
+        place: the chosen head.
     """
     too_long = texts_not_in_link()
-    component("share")(key="share", data={"promise": LINK_WITHOUT_TEXT if too_long else LINK})
+    promise = tr(
+        "Opens this page with your settings, but not with your text: a link has room for {most:,} characters. "
+        "After a reload the text is gone. The file of this run keeps what the model read.",
+        most=LONGEST_IN_LINK,
+    )
+    component("share")(
+        key="share", data={"promise": promise if too_long else tr("Opens this page with your texts and settings.")}
+    )
     if too_long and translator:
         _offer_trace_file(translator, request)
     address = this_address()
     if where := where_it_works(urlsplit(address).hostname or ""):
         st.info(where, icon=":material/info:")
-    link, code, course = st.tabs(["QR code", "In a page of your own", "In a course"])
+    if translator and not too_long and (site := site_address(translator, request, place)):
+        st.link_button(
+            tr("In a web page that needs no server"),
+            site,
+            icon=":material/public:",
+            help=tr("The same model, sentence, head and changes; the page computes everything itself."),
+        )
+    link, code, course = st.tabs([tr("QR code"), tr("In a page of your own"), tr("In a course")])
     with link:
         _show_qr_code(address)
     with code:
-        st.markdown("This view alone, without menu and bar, for a page or a learning platform that takes HTML:")
+        st.markdown(tr("This view alone, without menu and bar, for a page or a learning platform that takes HTML:"))
         st.code(frame_of(address, page.title), language="html", wrap_lines=True)
     with course:
         _offer_course(page)
@@ -60,6 +74,22 @@ def this_address() -> str:
     """The address of what is on screen, without what says how a page is embedded."""
     chosen = {name: text for name, text in st.query_params.to_dict().items() if name not in EMBEDDING}
     return f"{(st.context.url or '').partition('?')[0]}?{urlencode(chosen)}".rstrip("?")
+
+
+def site_address(translator: Translator, request: Request, place: Place) -> str:
+    """Where the static page shows the same run; empty if nobody has said where it is, or it has another model.
+
+    ATTENTION_EXPLORER_SITE is the address of the page that `make site` built.
+    """
+    site = os.environ.get(SITE_VARIABLE, "")
+    if urlsplit(site).scheme not in ("http", "https") or translator.name != DEFAULT_CHECKPOINT:
+        return ""
+    try:
+        changes = encode(request.interventions)
+    except ValueError:
+        return ""  # too much for a link
+    seen = {"source": request.source, "see": f"{place.kind}.{place.layer}.{place.head}"}
+    return f"{site}?{urlencode(seen | ({'changes': changes} if changes else {}))}"
 
 
 def where_it_works(host: str) -> str:
@@ -74,12 +104,12 @@ def where_it_works(host: str) -> str:
         or name.endswith(".localhost")
         or (address and (address.is_loopback or address.is_unspecified))
     ):
-        return (
+        return tr(
             "This address works on this machine only. For others, serve the app to them "
             "(docs/deploy.md) and open it by the address of the server."
         )
     if name.endswith(".local") or (name and "." not in name and ":" not in name) or (address and not address.is_global):
-        return "This address works in this network only."
+        return tr("This address works in this network only.")
     return ""
 
 
@@ -97,7 +127,7 @@ def qr_code(address: str) -> bytes | None:
 def frame_of(address: str, title: str) -> str:
     """HTML that shows the view in another page."""
     joined = "&" if urlsplit(address).query else "?"
-    source, name = html.escape(f"{address}{joined}embed=true"), html.escape(f"Attention Explorer: {title}")
+    source, name = html.escape(f"{address}{joined}embed=true"), html.escape(f"Attention Explorer: {tr(title)}")
     return (
         f'<iframe src="{source}" title="{name}"\n        width="100%" height="{FRAME_HEIGHT}" style="border: 0" '
         'loading="lazy"></iframe>'
@@ -107,9 +137,14 @@ def frame_of(address: str, title: str) -> str:
 def _show_qr_code(address: str) -> None:
     picture = qr_code(address)
     if picture is None:
-        st.info(TOO_LONG, icon=":material/content_cut:")
+        text = tr(
+            "This link has no room in a QR code, which holds about {most:,} characters. Copy the link, or shorten the "
+            "text.",
+            most=2900,
+        )
+        st.info(text, icon=":material/content_cut:")
         return
-    st.image(picture, caption="Opens this view on a phone.", width="content")
+    st.image(picture, caption=tr("Opens this view on a phone."), width="content")
     st.download_button("PNG", data=picture, file_name="qr-code.png", mime="image/png", key="qr-png", on_click="ignore")
 
 
@@ -119,24 +154,27 @@ def _offer_trace_file(translator: Translator, request: Request) -> None:
     if fitting.target is not None:
         fitting = replace(fitting, target=translator.truncate(fitting.target))
     st.download_button(
-        "Save this run",
+        tr("Save this run"),
         data=partial(file_of, translator, fitting),
         file_name="run.npz",
         key="save-run",
         icon=":material/download:",
         on_click="ignore",
-        help="The app opens it when it is started with: streamlit run app.py -- --trace run.npz",
+        help=tr("The app opens it when it is started with: streamlit run app.py -- --trace run.npz"),
     )
 
 
 def _offer_course(page: Page) -> None:
     """A button that adds the view to the course that a teacher is putting together."""
     st.button(
-        "Add to a course", key="course-add-view", icon=":material/playlist_add:", on_click=_add_view, args=(page,)
+        tr("Add to a course"), key="course-add-view", icon=":material/playlist_add:", on_click=_add_view, args=(page,)
     )
     if steps := st.session_state.get(DRAFT):
-        count = f"{len(steps)} {'step' if len(steps) == 1 else 'steps'}"
-        st.caption(f"Your course has {count}. Put it together at the end of the page Learn.")
+        if len(steps) == 1:
+            text = tr("Your course has 1 step. Put it together at the end of the page Learn.")
+        else:
+            text = tr("Your course has {count} steps. Put it together at the end of the page Learn.", count=len(steps))
+        st.caption(text)
 
 
 def _add_view(page: Page) -> None:

@@ -27,6 +27,7 @@ from model.checkpoints.store import (
 )
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, Intervention
+from model.language import later, tr
 from model.needs import Need
 from model.run import TAUS as TAUS
 from model.run import Place
@@ -37,6 +38,7 @@ from pages.compute.runs import (
     NEW_TOKENS,
     Continuation,
     Request,
+    checkpoint_with,
     first_new_tokens,
     open_translator,
     run,
@@ -45,7 +47,8 @@ from pages.compute.trace_file import link_to, named_trace_file, target_of
 from pages.frame.course import COURSE, DRAFT
 from pages.frame.examples import example_menu
 from pages.frame.here import show_here
-from pages.frame.menu import pages_by_path
+from pages.frame.language import LANG, translate_labels
+from pages.frame.menu import HOME, pages_by_path
 from pages.frame.stations import notice_own_sentence, take_place
 from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers, rename_parameters, short_title
@@ -70,18 +73,20 @@ from pages.widgets.page_links import linked_pages, links
 from viz.tokens import as_markdown, visible
 
 FIRST_SENTENCE = "The animal didn't cross the street because it was too tired."
-TARGETS = {"beam": "Beam 4", "greedy": "Greedy", "typed": "Typed"}
+TARGETS = {"beam": later("Beam 4"), "greedy": later("Greedy"), "typed": later("Typed")}
 SHORT_KINDS = {name: short_title(title) for name, title in KIND_TITLES.items()}
-SCOPES = {"head": "Head", "layer": "Layer", "everywhere": "Everywhere"}
-KIND_HELP = (
+SCOPES = {"head": later("Head"), "layer": later("Layer"), "everywhere": later("Everywhere")}
+KIND_HELP = later(
     "Which tokens look at which. Self-attention: at tokens of the same text, in the decoder only at earlier ones. "
     "Cross-attention: from the target at the source."
 )
 MOST_NOTES = 3
 """of what could not be read of a model: often the same in each layer"""
-IGNORED = "This page does not depend on it, unless a temperature τ acts there."
-KEPT_AT_RESET = (TOUR, COURSE, DRAFT)
+IGNORED = later("This page does not depend on it, unless a temperature τ acts there.")
+KEPT_AT_RESET = (TOUR, COURSE, DRAFT, LANG)
 """keys of the session"""
+VISIT = "visit"
+"""in the session: the open page, whether it is open for the first time, and all that have been open"""
 BEGINS = "begins"
 """in the session: whether it shows its first page, by no link"""
 BEGAN = "began"
@@ -116,15 +121,14 @@ _current: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
 
 
 @contextmanager
-def shared_inputs(title: str, address: str) -> Iterator[None]:
+def shared_inputs(address: str) -> Iterator[None]:
     """Draw the sidebar; the page that runs inside the block reads it with `current_inputs`.
 
     Args:
-        title: of the page.
-        address: the last part of its URL's path.
+        address: the last part of the page's URL's path; empty: the home page.
     """
     with keep_clicks():
-        inputs = _sidebar(next(page for pages in PAGES.values() for page in pages if page.title == title), address)
+        inputs = _sidebar(page_of(f"{address}.py") if address else HOME, address)
         track_progress(inputs.request.source, inputs.place, inputs.tau)
         token, linked = _current.set(inputs), linked_pages.set(pages_by_path())
         try:
@@ -141,12 +145,14 @@ def current_inputs(file: str) -> Inputs:
 
 def _sidebar(page: Page, address: str) -> Inputs:
     rename_parameters()
+    translate_labels()
     notes = drop_non_finite_numbers()
     st.session_state.setdefault(BEGINS, not st.query_params)
     _go_to_trace_file(page)
     begins, st.session_state[BEGINS] = st.session_state[BEGINS], False
     keep_token(st.session_state.get("source"))
     _go_to_linked_place()
+    _open_what_it_needs(page)
     if page.path.endswith("learn.py"):
         take_place()
     else:
@@ -155,7 +161,7 @@ def _sidebar(page: Page, address: str) -> Inputs:
         texts, where, look, model = (st.container() for _ in range(4))
         with model, st.container(key="model-row", horizontal=True, gap="small"):
             checkpoint, translator, problem = _choose_model(notes)
-            st.button("Reset", key="reset", on_click=reset_controls, args=(KEPT_AT_RESET,))
+            st.button(tr("Reset"), key="reset", on_click=reset_controls, args=(KEPT_AT_RESET,))
         with texts:
             request = _texts(translator, checkpoint, notes)
         with where:
@@ -163,7 +169,7 @@ def _sidebar(page: Page, address: str) -> Inputs:
         stay_where_set(place)
         with look:
             tau, scope = _temperature(notes)
-            effect = st.container()
+            effect = st.container(key="effect")
     here = None if tau == 1 else AttentionTemperature(tau, **place.address(scope))
     elsewhere = temperatures_elsewhere(translator, place, scope, tau, notes)
     kept = (*elsewhere, *kept_changes(translator, editing=page.path.endswith("what_if.py")))
@@ -187,53 +193,71 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
         message = chat is not None
         with typing:
             text = text_area(
-                "Message" if message else "Text, English" if own else "Text",
+                tr("Message") if message else tr("Text, English") if own else tr("Text"),
                 FIRST_SENTENCE,
                 "source",
-                "Type what the user says" if message else "Type the beginning of a text",
-                "Send" if message else "Continue",
+                tr("Type what the user says") if message else tr("Type the beginning of a text"),
+                tr("Send") if message else tr("Continue"),
                 beside=examples,
-                help=f"What the model reads and {'answers' if message else 'continues'}. Enter or the button sends it; "
-                "Shift and Enter begins a new line.",
+                help=tr(
+                    "What the model reads and answers. Enter or the button sends it; Shift and Enter begins a new line."
+                )
+                if message
+                else tr(
+                    "What the model reads and continues. Enter or the button sends it; Shift and Enter begins a new "
+                    "line."
+                ),
             )
             # An answer is what a chat is about; elsewhere what is written is an end to the text.
             first = NEW_TOKENS if message else first_new_tokens(translator)
-            explained = "The model writes at most this many tokens after the text, each time the most probable one."
+            explained = tr("The model writes at most this many tokens after the text, each time the most probable one.")
             if first < NEW_TOKENS:
-                explained += f" A model this large begins with {first}, because each token reads all its weights."
+                more = tr(
+                    "A model this large begins with {first}, because each token reads all its weights.", first=first
+                )
+                explained = f"{explained} {more}"
             follow_default("new_tokens", first)
-            n = number("New tokens", (0, MOST_NEW_TOKENS), first, "new_tokens", help=explained)
+            n = number(tr("New tokens"), (0, MOST_NEW_TOKENS), first, "new_tokens", help=explained)
         return Request(text, continuation=Continuation(n) if n else None, chat=chat)
     if translator and Need.MASKED_MODEL in translator.features:
         mask, fills = translator.tokenizer.mask_token, Need.LOGITS in translator.features
         fills = fills and bool(mask)
-        guesses = f" It guesses what is behind each {as_markdown(mask)}." if fills else ""
+        explained = [tr("What the model reads.")]
+        if fills:
+            explained.append(tr("It guesses what is behind each {mask}.", mask=as_markdown(mask)))
         if translator.tokenizer.separator is not None:
             separator = as_markdown(translator.tokenizer.separator_token)
-            guesses += f" Two sentences: write {separator} between them."
+            explained.append(tr("Two sentences: write {separator} between them.", separator=separator))
+        explained.append(tr("Enter or the button sends it."))
         text = text_area(
-            "Text, English" if own else "Text",
+            tr("Text, English") if own else tr("Text"),
             FIRST_SENTENCE,
             "source",
-            f"Type a text, with {mask} in place of a word" if fills else "Type a text",
-            "Fill in" if fills else "Read",
+            tr("Type a text, with {mask} in place of a word", mask=mask) if fills else tr("Type a text"),
+            tr("Fill in") if fills else tr("Read"),
             beside=examples,
-            help=f"What the model reads.{guesses} Enter or the button sends it.",
+            help=" ".join(explained),
         )
         return Request(text)
     if translator and "cross-attention" not in translator.features:
         text = text_area(
-            "Text", FIRST_SENTENCE, "source", "Type a text", "Read", examples, help="What the model reads."
+            tr("Text"),
+            FIRST_SENTENCE,
+            "source",
+            tr("Type a text"),
+            tr("Read"),
+            examples,
+            help=tr("What the model reads."),
         )
         return Request(text)
     source = text_area(
-        "Source sentence, English" if own else "Source text",
+        tr("Source sentence, English") if own else tr("Source text"),
         FIRST_SENTENCE,
         "source",
-        "Type an English sentence" if own else "Type a text",
-        "Translate" if own else "Read and write",
+        tr("Type an English sentence") if own else tr("Type a text"),
+        tr("Translate") if own else tr("Read and write"),
         beside=examples,
-        help="What the model reads and translates. Enter or the button sends it.",
+        help=tr("What the model reads and translates. Enter or the button sends it."),
     )
     target, typed = _target(notes, own)
     return Request(source, typed, 1 if target == "greedy" else 4)
@@ -241,22 +265,22 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
 
 def _chat() -> str | None:
     """The earlier turns of a chat as plain text; None where the text is no message of a chat."""
-    explained = (
+    explained = tr(
         "The model reads the text as the message of a user, written as in the chats of its training: by the chat "
         "template of its tokenizer."
     )
-    if not toggle("Chat template", "chat", help=explained):
+    if not toggle(tr("Chat template"), "chat", help=explained):
         return None
     asked = st.session_state.get("turns", st.query_params.get("turns"))
-    with st.expander("Earlier turns", icon=":material/forum:", expanded=bool(asked)):
+    with st.expander(tr("Earlier turns"), icon=":material/forum:", expanded=bool(asked)):
         return text_area(
-            "What was said before",
+            tr("What was said before"),
             "",
             "turns",
             "System: You are a pirate.\nUser: Hello!\nAssistant: Ahoy!",
-            "Use them",
+            tr("Use them"),
             height=200,
-            help=(
+            help=tr(
                 "Each turn begins on a new line with its role: System:, User: or Assistant:. Further lines belong to "
                 "it. Most templates want the system message first, if there is one, then user and assistant by turns; "
                 "the message above comes last."
@@ -272,6 +296,20 @@ def _go_to_linked_place() -> None:
         st.session_state.update(zip(("layer", "head", "query", "key"), map(int, numbers), strict=False))
 
 
+def _open_what_it_needs(page: Page) -> None:
+    """Before the controls are drawn: who comes to a page of Explore from another page gets a model that can do it."""
+    state = st.session_state
+    if page not in PAGES["Explore"] or state.get(VISIT, (page.name,))[0] == page.name:
+        return
+    checkpoint, device = state.get("checkpoint") or DEFAULT_CHECKPOINT, state.get("device") or available_devices()[0]
+    opened, _ = _open(checkpoint, device)
+    if not (opened and set(page.needs) <= opened.features) and (other := checkpoint_with(page.needs, device)):
+        state["checkpoint"] = other
+        names = {"name": as_markdown(other), "before": as_markdown(shown_name(checkpoint))}
+        changed = tr("{name} is open now: {before} cannot do what this page shows.", **names)
+        st.toast(changed, icon=":material/swap_horiz:", duration="long")
+
+
 def _go_to_trace_file(page: Page) -> None:
     """On a first visit by no link: ask for the run in the file that the app was started with."""
     state, file = st.session_state, named_trace_file()
@@ -279,7 +317,7 @@ def _go_to_trace_file(page: Page) -> None:
         return
     state[BEGAN] = True
     if not st.query_params:
-        link = link_to(file) | {"target": TARGETS[target_of(file)]}
+        link = link_to(file) | {"target": tr(TARGETS[target_of(file)])}
         features = open_translator(file.checkpoint, available_devices()[0]).features
         if not set(page.needs) <= features and (other := first_page_for(features)):
             st.switch_page(other.path, query_params=link)
@@ -292,22 +330,22 @@ def _open(checkpoint: str, device: str) -> tuple[Translator | None, str]:
     try:
         return open_translator(checkpoint, device), ""
     except CheckpointError as error:
-        return None, shown_message(error)
+        return None, tr(shown_message(error))
 
 
 def _show_notes(translator: Translator | None) -> None:
     """What of the checkpoint is not on screen, as plain text: names in it come from the files."""
     notes = translator.notes if translator else ()
     for note in notes[:MOST_NOTES]:
-        st.caption(as_markdown(visible(note)))
+        st.caption(as_markdown(visible(tr(note))))
     if len(notes) > MOST_NOTES:
-        st.caption(f"And {len(notes) - MOST_NOTES} more: see “Verification”.")
+        st.caption(tr("And {count} more: see “Verification”.", count=len(notes) - MOST_NOTES))
 
 
 def _target(notes: list[str], own: bool) -> tuple[str, str | None]:
     target = choice(
-        "Target, German" if own else "Target",
-        TARGETS,
+        tr("Target, German") if own else tr("Target"),
+        {name: tr(label) for name, label in TARGETS.items()},
         "target",
         notes=notes,
         on_change=_offer_own_translation,
@@ -317,11 +355,11 @@ def _target(notes: list[str], own: bool) -> tuple[str, str | None]:
         return target, None
     explained = define("typed target")
     return target, text_area(
-        "Your own translation" if own else "Your own target",
+        tr("Your own translation") if own else tr("Your own target"),
         "",
         "typed",
-        "Type a German sentence" if own else "Type a text",
-        "Use it",
+        tr("Type a German sentence") if own else tr("Type a text"),
+        tr("Use it"),
         help=explained,
     )
 
@@ -356,25 +394,25 @@ def _choose_model(notes: list[str]) -> tuple[str, Translator | None, str]:
     asked = st.session_state.get("checkpoint") or st.query_params.get("checkpoint")
     first = next(iter(offered.values()), DEFAULT_CHECKPOINT)
     name = as_markdown(next((label for value, label in offered.items() if asked in (value, label)), first))
-    with st.popover(f"Model: {name}", icon=":material/model_training:", width="stretch"):
+    with st.popover(tr("Model: {name}", name=name), icon=":material/model_training:", width="stretch"):
         checkpoint, device = _checkpoint_and_device(notes)
         translator, problem = _open(checkpoint, device)
         _show_notes(translator)
-        links(model_card="Model card", verification="Verification")
+        links(model_card=tr("Model card"), verification=tr("Verification"))
     return checkpoint, translator, problem
 
 
 def _checkpoint_and_device(notes: list[str]) -> tuple[str, str]:
     checkpoints = offered_checkpoints("checkpoint") or {DEFAULT_CHECKPOINT: DEFAULT_CHECKPOINT}
     devices = available_devices()
-    trained = "Which trained model runs. They differ in size and in the text they were trained on: see Model card."
-    checkpoint = select("Checkpoint", checkpoints, "checkpoint", notes=notes, help=trained)
+    trained = tr("Which trained model runs. They differ in size and in the text they were trained on: see Model card.")
+    checkpoint = select(tr("Checkpoint"), checkpoints, "checkpoint", notes=notes, help=trained)
     if about := examples_of(checkpoint).about:
         st.caption(as_markdown(about))
     if len(devices) > 1:
-        where = "The processor that computes; the numbers differ only by rounding."
-        return checkpoint, select("Runs on", devices, "device", notes=notes, help=where)
-    st.caption(f"Runs on: {devices[0]}")
+        where = tr("The processor that computes; the numbers differ only by rounding.")
+        return checkpoint, select(tr("Runs on"), devices, "device", notes=notes, help=where)
+    st.caption(tr("Runs on: {device}", device=devices[0]))
     return checkpoint, devices[0]
 
 
@@ -393,26 +431,28 @@ def _place(
             # Where a control of the run before is bound to the parameter, Streamlit itself takes it out of the link.
             with suppress(StreamlitAPIException):
                 st.query_params.pop(key, "")
-            more.get("place", st).caption(f"{label}  \n{options[value]}, the only one")
+            only = tr("{value}, the only one", value=options[value])
+            more.get("place", st).caption(f"{label}  \n{only}")
             return value
-        return draw(label, options, key, notes=notes, disabled=off, help=IGNORED if off else explained, **more)
+        return draw(label, options, key, notes=notes, disabled=off, help=tr(IGNORED) if off else explained, **more)
 
-    titles = {name: short_title(kind.title) for name, kind in kinds.items()} or SHORT_KINDS
+    titles = {name: tr(SHORT_KINDS[name]) for name in kinds or SHORT_KINDS}
     before, first = st.session_state.get("kind"), page.first_kind if page.first_kind in titles else next(iter(titles))
     follow_default("kind", first)
     turn_to_kind(before)
     turn = {"on_change": turn_to_kind, "args": (st.session_state.get("kind"),)}
-    name = control(choice, "Attention", titles, "kind", KIND_HELP, default=first, **turn)
+    name = control(choice, tr("Attention"), titles, "kind", tr(KIND_HELP), default=first, **turn)
     layers, heads = (kinds[name].layers, kinds[name].heads) if kinds else ((0,), 1)
     left, right = st.columns(2)
-    explained = "Layer 0 is next to the input. Shift with ↑ or ↓ moves it, too."
-    layer = control(steps, "Layer", {i: str(i) for i in layers}, "layer", explained, place=left)
-    explained = "Each head of a layer has matrices, and so weights, of its own. Shift with ← or → moves it, too."
-    head = control(steps, "Head", {i: str(i) for i in range(heads)}, "head", explained, place=right)
+    explained = tr("Layer 0 is next to the input. Shift with ↑ or ↓ moves it, too.")
+    layer = control(steps, tr("Layer"), {i: str(i) for i in layers}, "layer", explained, place=left)
+    explained = tr("Each head of a layer has matrices, and so weights, of its own. Shift with ← or → moves it, too.")
+    head = control(steps, tr("Head"), {i: str(i) for i in range(heads)}, "head", explained, place=right)
     place = Place(name, layer, head)
     section = next(section for section, pages in PAGES.items() if page in pages)
     features = translator.features if translator else None
-    show_here(tuple(kinds.values()), place, (section, address), page.tabs_key, "layer" in ignored, features)
+    tabs = page.tabs_key, tr(page.first_tab or next((view.tab or view.title for view in page.views), ""))
+    show_here(tuple(kinds.values()), place, (tr(section), address), tabs, "layer" in ignored, features)
     return place
 
 
@@ -420,19 +460,21 @@ def _ignored(page: Page) -> tuple[str, ...]:
     """Keys of the controls that change nothing on the page; the place counts where a temperature acts on some."""
     state, asked = st.session_state, st.query_params
     tau = state.get("tau", 1.0 if "tau" not in asked else None)
-    everywhere = "everywhere" in (state.get("scope"), asked.get("scope", "").lower())
+    everywhere = state.get("scope") == "everywhere" or asked.get("scope") == tr(SCOPES["everywhere"])
     return () if (tau != 1 and not everywhere) or state.get(TEMPERATURES) else page.ignores
 
 
 def _temperature(notes: list[str]) -> tuple[float, str]:
     tau = steps(
-        "Temperature τ",
+        tr("Temperature τ"),
         {tau: f"{tau:g}" for tau in TAUS},
         "tau",
         default=1.0,
         notes=notes,
-        help=f"{define('temperature')} The model runs again with it.",
+        help=f"{define('temperature')} {tr('The model runs again with it.')}",
     )
-    explained = "Only the chosen head, all heads of its layer, or every attention of the model."
+    explained = tr("Only the chosen head, all heads of its layer, or every attention of the model.")
     hidden = {"help": explained, "label_visibility": "collapsed"}
-    return tau, choice("Temperature acts on", SCOPES, "scope", notes=notes, **hidden)
+    return tau, choice(
+        tr("Temperature acts on"), {name: tr(label) for name, label in SCOPES.items()}, "scope", notes=notes, **hidden
+    )

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from model.language import tr
 from pages.lessons import lessons
 from pages.lessons.station import Lesson, Station
 from pages.widgets.changes import FOLLOWED, TEMPERATURES
@@ -68,7 +69,7 @@ def _keep_own(station: Station) -> None:
     """Before a station's sentence comes: keep the person's, unless one was kept, and what came since is a station's."""
     state = st.session_state
     if "source" in state and (OWN not in state or (AT not in state and not _is_a_stations())):
-        keys = (station.controls.keys() - station.chosen.keys()) | {TEMPERATURES, FOLLOWED}
+        keys = (station.controls.keys() - station.chosen.keys()) | {"tau", TEMPERATURES, FOLLOWED}
         state[OWN] = {key: state[key] for key in keys if key in state}
 
 
@@ -94,7 +95,7 @@ def offer_own_sentence(place: str) -> None:
     own = st.session_state.get(OWN)
     if own and any(st.session_state.get(key) != value for key, value in own.items()):
         st.button(
-            "Back to my sentence",
+            tr("Back to my sentence"),
             key=f"own-sentence-{place}",
             icon=":material/undo:",
             type="tertiary",

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from model.language import later, tr
 from model.run import Place
 from pages import page_of
 from pages.widgets.page_links import linked_pages
@@ -11,9 +12,9 @@ TOUR = "tour"
 SEEN = "tour-seen"
 """in the session: sentence, head and temperature of the run before"""
 STEPS = {
-    "sentence": "Type a sentence",
-    "head": "Open a head",
-    "temperature": "Move τ",
+    "sentence": later("Type a sentence"),
+    "head": later("Open a head"),
+    "temperature": later("Move τ"),
 }
 HOME, HEADS = page_of("translate.py"), page_of("heads_and_layers.py")
 
@@ -46,8 +47,8 @@ def show_tour(path: str) -> None:
     done = state[TOUR].issuperset(STEPS)
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="tour-line"):
         for number, (name, text) in enumerate(STEPS.items(), 1):
-            _show_step(f"{number}. {text}", name in state[TOUR], name == "head" and path != HEADS.path)
-        label = "Done: close the tour" if done else "Close the tour"
+            _show_step(f"{number}. {tr(text)}", name in state[TOUR], name == "head" and path != HEADS.path)
+        label = tr("Done: close the tour") if done else tr("Close the tour")
         st.button(":material/close:", key="tour-close", help=label, type="tertiary", on_click=_dismiss)
 
 

@@ -4,6 +4,8 @@ from math import isfinite
 
 import streamlit as st
 
+from model.language import tr
+
 TEXTS = {
     "source",
     "turns",
@@ -21,8 +23,19 @@ TEXTS = {
     "whole_at",
     "whole_off",
     "word",
+    "own_query",
+    "own_keys",
+    "own_values",
+    "long_source",
+    "which_sentences",
+    "align_pairs",
+    "patch_at",
+    "step_target",
+    "word_third",
+    "wrote_typed",
+    "letters",
 }
-"""parameters that may hold any digits, because their pages parse them"""
+"""parameters that hold what somebody typed, any digits and words, because their pages parse them"""
 RENAMED = {"row": "query", "temperature-row": "query", "gradients_row": "query"}
 """parameters of older links -> what they are called now"""
 DROPPED = "dropped-from-link"
@@ -55,7 +68,7 @@ def drop_non_finite_numbers() -> list[str]:
         for name in dropped:
             del st.query_params[name]
         st.session_state[DROPPED] = [
-            f"The link asks for a {name} that is not there; you see another." for name in dropped
+            tr("The link asks for a {name} that is not there; you see another.", name=name) for name in dropped
         ]
         # Streamlit keeps the URL's first values beside the parameters; only another run forgets them.
         st.rerun()

@@ -7,6 +7,7 @@ import streamlit as st
 
 from model.checkpoints.chat import whole_characters, write_turns
 from model.generation.sampling import Sampling
+from model.language import later, tr
 from model.run import Run, decode
 from model.trace import Turn
 from pages.frame.render import choose, show_view
@@ -17,7 +18,7 @@ from viz import html
 
 REPLY = "reply"
 """key of the box below a chat"""
-WAYS = {"greedy": "The most probable token each time", "sample": "Draw each token"}
+WAYS = {"greedy": later("The most probable token each time"), "sample": later("Draw each token")}
 
 
 def write_on(run: Run) -> Run:
@@ -26,13 +27,13 @@ def write_on(run: Run) -> Run:
     if turns := run.trace.streams["decoder"].tokens.turns:
         _show_chat(turns, run.trace.written)
     else:
-        st.html(html.continued(run.trace.source, run.trace.written))
+        st.html(html.continued(run.trace.source, run.trace.written, run.trace.next_tokens, run.kind))
     show_view(run, explore)
     return run
 
 
 def _choose_continuation(run: Run) -> Run:
-    way = choice("The model writes", WAYS, "writing")
+    way = choice(tr("The model writes"), {one: tr(label) for one, label in WAYS.items()}, "writing")
     if run.request.continuation is None or way == "greedy":
         return run
     sampling, seed = _choose_sampling(run)
@@ -46,7 +47,7 @@ def _choose_sampling(run: Run) -> tuple[Sampling, int]:
     *places, last = st.columns([3, 2, 3, 2, 2], vertical_alignment="bottom")
     controls = zip((TEMPERATURE, TOP_K, TOP_P, SEED), places, strict=True)
     *how, seed = [choose(run, control, place) for control, place in controls]
-    last.button("Sample again", icon=":material/casino:", on_click=_next_seed, width="stretch")
+    last.button(tr("Sample again"), icon=":material/casino:", on_click=_next_seed, width="stretch")
     return Sampling(*how), seed
 
 
@@ -58,10 +59,10 @@ def _show_chat(turns: Sequence[Turn], answer: str) -> None:
     """The turns of a chat with the model's answer, and a box for what the user says next."""
     st.html(html.chat([(turn.role, turn.text) for turn in turns], answer))
     if not answer.strip():
-        st.caption("The model wrote no answer, so there is nothing to reply to.")
+        st.caption(tr("The model wrote no answer, so there is nothing to reply to."))
         return
     with st.container():  # in a container the box stands here, not at the foot of the window
-        st.chat_input("Reply", key=REPLY, on_submit=_reply, args=(turns, answer))
+        st.chat_input(tr("Reply"), key=REPLY, on_submit=_reply, args=(turns, answer))
 
 
 def _reply(turns: Sequence[Turn], answer: str) -> None:

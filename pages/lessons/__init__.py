@@ -2,9 +2,11 @@
 
 from functools import cache
 
+from model.language import language
 from pages.lessons.station import Lesson, read_lesson
 
 ORDER = (
+    "first_steps",
     "recurrence",
     "lookup",
     "scores",
@@ -15,10 +17,17 @@ ORDER = (
     "training",
     "honest",
     "today",
+    "beyond",
+    "exercises",
+    "interview",
 )
 
 
-@cache
 def lessons() -> tuple[Lesson, ...]:
-    """All lessons, from recurrence to today's models."""
+    """All lessons in the language of this run, from a dot product to what is asked in interviews."""
+    return _lessons(language().code)
+
+
+@cache
+def _lessons(_code: str) -> tuple[Lesson, ...]:
     return tuple(read_lesson(name) for name in ORDER)

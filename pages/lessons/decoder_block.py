@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from model.analysis.heads.softmax import mask_orders
 from model.analysis.written import head_of_part, logit_parts, logit_parts_by_key
 from model.interventions import LiftCausalMask
 from model.run import Run
@@ -106,3 +107,14 @@ def rest(run: Run) -> Facts:
         "lead": float(trace.logits[row, token]) - float(trace.logits[row, other.id]),
         "error": abs(sum(parts.values()) - float(trace.logits[row, token]) + float(trace.logits[row, other.id])),
     }
+
+
+def after(run: Run) -> Facts:
+    """How far masking after the softmax is from masking before it, and how much of each row it leaves."""
+    attention, head = run.attention, run.head
+    mask = attention.mask[head]
+    if mask.all():
+        return None
+    orders = mask_orders(attention.pre_softmax[head], mask, float(attention.temperature[head]))
+    left = orders.after.sum(axis=-1)
+    return {"apart": np.abs(orders.renormalised - orders.before).max(), "least": left.min(), "most": left.max()}

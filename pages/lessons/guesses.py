@@ -10,24 +10,31 @@ from model.analysis.heads.softmax import softmax_at
 from model.background.sizes import multiply_adds
 from model.checkpoints.masked_model import fill_arrays
 from model.interventions import HeadGate
+from model.language import language, tr
 from model.needs import Need
 from model.run import Run
 from model.trace import KIND_TITLES, Array
 from pages.lessons.question import Asked, Question, read, read_question, rows_with_choice
 from pages.lessons.reading import Facts, lengths_of, log_p_change
+from pages.text import translate_entry
 from pages.views.names import axes
 
 TAUS = 0.5, 2.0
 """temperatures at which a row is to be guessed"""
 
 
-@cache
 def questions() -> Mapping[str, Sequence[Question]]:
-    """The questions of each page, by its name; several take turns."""
+    """The questions of each page, by its name, in the language of this run; several take turns."""
+    return _questions(language().code)
+
+
+@cache
+def _questions(_code: str) -> Mapping[str, Sequence[Question]]:
     pages: dict[str, list[Question]] = {}
     for entry in read("guesses")["question"]:
         for page in entry.pop("pages"):
-            pages.setdefault(page, []).append(read_question(entry, globals()))
+            worded = translate_entry(entry, "lessons/guesses.toml", entry["ask"])
+            pages.setdefault(page, []).append(read_question(worded, globals()))
     return pages
 
 
@@ -59,7 +66,7 @@ def measures(run: Run) -> Facts:
     if not heads[0].choice:
         return None
     return {
-        "heads": [f"head {one.head}" for one in heads],
+        "heads": [tr("head {head}", head=one.head) for one in heads],
         "measures": {name: [getattr(one, name) for one in heads] for name in MEASURES},
     }
 
@@ -114,16 +121,25 @@ def positions(run: Run) -> Facts:
     if encoding is None or len(encoding) < 40:
         return None
     unit = encoding.astype(np.float64) / lengths_of(encoding)[:, None]
-    return {"names": np.array([f"position {i}" for i in range(40)]), "cosines": unit[:40] @ unit[:40].T}
+    return {
+        "names": np.array([tr("position {position}", position=i) for i in range(40)]),
+        "cosines": unit[:40] @ unit[:40].T,
+    }
 
 
 def additions(run: Run) -> Facts:
     """The sub-layers of each stack, and the mean length of what they add to the residual stream."""
-    titles = {"self_attn": "Self-attention", "cross_attn": "Cross-attention", "feed_forward": "Feed-forward"}
+    titles = {
+        "self_attn": tr("Self-attention"),
+        "cross_attn": tr("Cross-attention"),
+        "feed_forward": tr("Feed-forward"),
+    }
     stacks = [
         {
             "name": stream.name,
-            "sublayers": [f"{titles[one.name]}, layer {one.layer}" for one in stream.sublayers],
+            "sublayers": [
+                tr("{sublayer}, layer {layer}", sublayer=titles[one.name], layer=one.layer) for one in stream.sublayers
+            ],
             "lengths": [lengths_of(one.out).mean() for one in stream.sublayers],
         }
         for stream in run.trace.streams.values()
@@ -163,7 +179,7 @@ def missed(run: Run) -> Facts:
     place = {"kind": run.kind, "layer": run.layer}
     heads = range(run.attention.n_heads)
     lost = [-log_p_change(run, HeadGate(0.0, **place, head=head)) for head in heads] if len(heads) > 1 else []
-    return {"heads": [f"head {head}" for head in heads], "lost": lost, "title": KIND_TITLES[run.kind]}
+    return {"heads": [tr("head {head}", head=head) for head in heads], "lost": lost, "title": KIND_TITLES[run.kind]}
 
 
 def unlike(run: Run) -> Facts:
@@ -171,7 +187,7 @@ def unlike(run: Run) -> Facts:
     pattern = run.attention.pattern.astype(np.float64)
     others = [head for head in range(len(pattern)) if head != run.head]
     apart = np.abs(pattern[others] - pattern[run.head]).sum(axis=-1).mean(axis=-1) / 2
-    return {"heads": [f"head {head}" for head in others], "apart": apart}
+    return {"heads": [tr("head {head}", head=head) for head in others], "apart": apart}
 
 
 def work(run: Run) -> Facts:

@@ -56,6 +56,7 @@ def direction(run: Run) -> Facts:
         "key": attention.key_tokens[best],
         "weight": weights[best],
         "score": scores[row, best],
+        "hidden": not attention.mask[head, best, row],
         "back": attention.pattern[head, best, row],
         "score_back": scores[best, row],
     }

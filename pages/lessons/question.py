@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from model.checkpoints.store import CheckpointError, shown_message
+from model.language import joined, language, tr
 from model.run import Run
 from model.trace import Array
 from pages import page_of
@@ -28,7 +29,6 @@ from viz.tokens import as_markdown
 
 FOLDER = Path(__file__).parent
 MOST_OPTIONS = 12
-ANOTHER = "another"
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Question:
         try:
             facts, _ = self._facts(run, common)
         except CheckpointError as error:
-            return Answer(as_markdown(shown_message(error)), False)
+            return Answer(as_markdown(tr(shown_message(error))), False)
         if facts is None:
             return Answer(fill(self.otherwise, common), False)
         return Answer(fill(self.answer, facts), not self.holds or bool(evaluate(self.holds, facts)))
@@ -152,7 +152,8 @@ class Question:
             return tuple(fill(option, facts) for option in self.options), (int(evaluate(self.place, facts)),), {}
         right = evaluate(self.right, facts)
         numbers = sorted({*(evaluate(option, facts) for option in self.options), right})
-        named = {number: f"{number:{self.form}}{self.unit}" for number in numbers if number > 0}
+        written = language().number
+        named = {number: written(f"{number:{self.form}}") + self.unit for number in numbers if number > 0}
         options = tuple(dict.fromkeys(named.values()))
         return options, (options.index(named[right]),), {}
 
@@ -246,10 +247,10 @@ def largest(places: Places, smallest: bool = False) -> tuple[tuple[str, ...], tu
     offered.sort()
     options, right = [places.names[place] for place in offered], [offered.index(i) for i in best if i in offered]
     if len(offered) < len(candidates):
-        options.append(ANOTHER)
+        options.append(tr("another"))
         right += [len(offered)] * any(i not in offered for i in best)
     names = [places.names[i] for i in best]
-    text = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} alike"
+    text = names[0] if len(names) == 1 else tr("{names} alike", names=joined(names))
     return tuple(options), tuple(right), text, np.asarray(places.values)[best[0]].item()
 
 

@@ -111,3 +111,10 @@ def sides(run: Run) -> Facts:
         "weight": weights[best],
         "less": weight_with_score(run.attention, run.head, row, best, without),
     }
+
+
+def root(run: Run) -> Facts:
+    """How far apart the products of this head lie, and the largest of the whole run."""
+    statistics = product_statistics(run.attention, run.head)
+    largest = max(float(np.abs(one.scores).max()) for one in run.trace.attentions.values())
+    return {"d_k": run.attention.d_k, "spread": statistics.variance**0.5, "largest": largest}

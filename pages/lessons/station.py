@@ -9,6 +9,10 @@ from model.needs import Need
 from model.run import Run
 from model.trace import KIND_TITLES
 from pages.lessons.question import Answer, Question, read, read_question
+from pages.text import LESSON, translate_entry
+from pages.views.chosen_token import query_of
+from pages.views.words import evaluate
+from viz.tokens import word
 
 STACKS: Mapping[str, frozenset[str]] = {
     "en-de": frozenset({"encoder", "decoder"}),
@@ -41,8 +45,11 @@ class Station:
     """values of other controls at first, by key of the session"""
     wide: bool = False
     """whether the view needs the whole width of the page"""
-    do: str
-    look_for: str
+    do: str = ""
+    look_for: str = ""
+    done: str = ""
+    """condition under which what there is to do is done, of `query`, the chosen row, and its `word`; empty: nobody can
+    tell"""
     question: Question
     page: str
     """file of the page that shows more, without .py"""
@@ -59,11 +66,18 @@ class Station:
         """True if the opened model is of the family that the station is about."""
         return Need.OWN_LAYERS in run.opened.features and STACKS[self.checkpoint] == frozenset(run.trace.streams)
 
+    def is_done(self, run: Run) -> bool:
+        """True if the run on screen shows that a person has done what there is to do."""
+        query = query_of(run)
+        facts = {"run": run, "query": query, "word": word(run.attention.query_tokens[query])}
+        return bool(self.done) and self.fits(run) and bool(evaluate(self.done, facts))
+
     @property
     def controls(self) -> dict[str, object]:
         """The values of the controls that bring one here: the sidebar's, and the live view's."""
-        place = {"kind": self.kind, "layer": self.layer, "head": self.head, **self.chosen}
-        return place | {"checkpoint": self.checkpoint, "source": self.source, "target": "beam", "tau": 1.0}
+        place = {"kind": self.kind, "layer": self.layer, "head": self.head}
+        run = {"checkpoint": self.checkpoint, "source": self.source, "target": "beam", "tau": 1.0}
+        return place | run | dict(self.chosen)
 
     @property
     def link(self) -> dict[str, str]:
@@ -92,8 +106,10 @@ def read_lesson(name: str) -> Lesson:
     """The lesson in NAME.toml; what only code can read off a run for its answers is in NAME.py."""
     texts, functions = read(name), vars(import_module(f"pages.lessons.{name}"))
     entries, own = texts.pop("station"), {one: texts.pop(one) for one in ("title", "about", "minutes")}
+    file = f"lessons/{name}.toml"
+    entries = [translate_entry(entry, file, entry["slug"]) for entry in entries]
     stations = tuple(_station(texts | entry, functions) for entry in entries)
-    return Lesson(slug=name.replace("_", "-"), **own, stations=stations)
+    return Lesson(slug=name.replace("_", "-"), **translate_entry(own, file, LESSON), stations=stations)
 
 
 def _station(entry: Mapping[str, Any], functions: Mapping[str, Any]) -> Station:

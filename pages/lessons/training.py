@@ -6,6 +6,7 @@ import numpy as np
 
 from model.analysis.heads.common_claims import mean_evenness
 from model.analysis.runs.gradients import loss_gradients
+from model.background import induction
 from model.background.studies import WARMUP, read_study
 from model.checkpoints.card import read_card
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps
@@ -81,6 +82,24 @@ def beginning(run: Run) -> Facts:
         "before": mean_evenness(first),
         "after": mean_evenness(run.trace),
         "log_p": [trace.log_probability / len(trace.next_ids) for trace in (first, run.trace)],
+    }
+
+
+def induction_head(_: Run) -> Facts:
+    """When the head of the small model formed, and what it does in the end."""
+    measured = induction.read_forming(checkpoint_path(induction.CHECKPOINT))
+    if measured is None:
+        return None
+    head, losses = measured.induction, measured.losses[1]
+    return {
+        "finds": measured.heads[head],
+        "back": measured.heads[measured.previous],
+        "step": measured.steps[measured.moment],
+        "last": measured.steps[-1],
+        "score": measured.prefix_matching[-1, head],
+        "losses": (losses[0], losses[-1]),
+        "costs": (measured.without[-1, measured.previous] - losses[-1], measured.without[-1, head] - losses[-1]),
+        "other": np.delete(measured.prefix_matching[-1], head).max(),
     }
 
 

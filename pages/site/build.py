@@ -15,13 +15,16 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
+from model.analysis.stream.whole_model import model_boxes
 from model.checkpoints.store import checkpoint_path, load_checkpoint
 from model.checkpoints.translator import Translator
-from model.run import TAUS
+from model.run import TAUS, Run
 from model.trace import Trace
 from pages.site.recording import Place, recording
+from pages.views import whole_model
 from pages.views.temperature import SCOPES
 from pages.views.words import fill
+from viz.canvas.whole_model import MOST_CELLS
 from viz.site.pictures import headers
 from viz.site.scripts import PAGE, SITE, WORKER, joined, pictures
 from viz.steps.steps import all_steps
@@ -36,6 +39,8 @@ TEXTS = {"encoder": "source", "decoder": "target"}
 """what each stack reads, by the names of page.js"""
 FILES = ("model.safetensors", "tokenizer.model")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'; "
+TRAINING = "How it was trained"
+"""section of a model card: a table of steps and commands, a good part of what the page may weigh"""
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
 """for our own texts alone"""
 OLD = (
@@ -47,12 +52,30 @@ addEventListener("load", function () {
   if (!window.started) document.getElementById("note").textContent = OLD;
 });"""
 """in the words of old browsers: scripts that they do not understand run before the page has loaded"""
+EXPLAINED = {
+    "embedding": "tokens",
+    "positions": "positions",
+    "self_attn": "projections",
+    "cross_attn": "projections",
+    "softmax": "beam",
+}
+"""part of the model -> the step of the story that explains it"""
 MORE = {
     "mean": "this head at its mean",
+    "half": "this head at half of its z",
     "uniform": "this head looks at everything alike",
+    "cell": "the chosen cell forbidden, or allowed where the mask hides it",
+    "alone": "the chosen query looks at the chosen key alone",
+    "turned": "this head's weights in reverse order",
+    "value": "the value of the chosen key is 0 in this head",
+    "token": "nothing sees the chosen token of the source",
+    "window": "this attention sees neighbours alone",
+    "undivided": "the scores of this head are not divided",
+    "shared": "the heads of this layer share their keys and values",
     "lift": "the decoder sees later words",
     "sublayer": "this attention off",
     "residual": "no residual connection around this attention",
+    "norm": "no norm after this attention",
     "positions": "no positions",
     "reversed": "the source's positions reversed",
 }
@@ -78,8 +101,12 @@ class Site:
         return self.translator.trace(SENTENCE)
 
     @cached_property
+    def run(self) -> Run:
+        return Run.of(self.translator, self.trace)
+
+    @cached_property
     def headers(self) -> dict[str, Any]:
-        return headers(self.trace, TAUS, SCOPES["head"])
+        return headers(self.trace, TAUS, SCOPES["head"]) | {"model": _whole_model(self.run)}
 
     @property
     def place(self) -> Place:
@@ -105,7 +132,7 @@ def build(out: Path, checkpoint: str, app: str) -> None:
         raise ValueError(f"The page runs translators with the network of the paper; {checkpoint} is another model.")
     site = Site(translator, checkpoint, app)
     out.mkdir(parents=True, exist_ok=True)
-    recorded = recording(site.trace, site.place, site.headers["steps"])
+    recorded = recording(site.trace, site.place, site.headers["steps"], model_boxes(translator, site.trace))
     names = {}
     for name in FILES:
         # With its hash in its name, a browser may keep a file for ever.
@@ -133,7 +160,9 @@ def page(site: Site, recorded: Mapping[str, Any], files: Sequence[Mapping[str, A
         inside: whether these files are in the page, which then may ask no one for anything.
     """
     data = {"words": _words(site, files, inside), "recording": recorded}
-    blocks = [_block("application/json", name, json.dumps(value)) for name, value in data.items()]
+    blocks = [
+        _block("application/json", name, json.dumps(value, separators=(",", ":"))) for name, value in data.items()
+    ]
     blocks.append(_block("text/plain", "worker", joined(WORKER)))
     if inside:
         contents = {name: base64.b64encode((site.folder / name).read_bytes()).decode() for name in FILES}
@@ -147,7 +176,8 @@ def page(site: Site, recorded: Mapping[str, Any], files: Sequence[Mapping[str, A
         "policy": policy,
         "style": (SITE / "style.css").read_text(encoding="utf-8"),
         "lead": sections.pop("lead"),
-        "explore": sections.pop("explore") + _explore(),
+        "opening": sections.pop("opening"),
+        "explore": sections.pop("explore") + _explore() + _claims(sections.pop("claims")),
         "footer": sections.pop("footer") + _card(site),
         "steps": "\n".join(sections.values()),
         "sentence": html.escape(recorded["text"]),
@@ -184,6 +214,7 @@ def _words(site: Site, files: Sequence[Mapping[str, Any]], inside: bool) -> dict
         "files": list(files),
         "kinds": kinds,
         "headers": site.headers,
+        "cells": MOST_CELLS,
         "steps": [step.title for step in all_steps()],
         "place": {"kind": kind, "layer": layer, "head": head},
         "query": QUERY_ROW,
@@ -191,6 +222,19 @@ def _words(site: Site, files: Sequence[Mapping[str, Any]], inside: bool) -> dict
         "app": site.app,
         "serviceWorker": not inside,
     }
+
+
+def _whole_model(run: Run) -> dict[str, Any]:
+    """The header of the whole model's picture, without what differs from run to run."""
+    header = whole_model.figure(run).shows["whole_model"].drawing.header
+    titles = dict(re.findall(r"^# (\w+): (.+)$", STORY.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    boxes = []
+    for box in header["boxes"]:
+        step = EXPLAINED.get(box["part"], "")
+        heads = box["heads"] and {name: box["heads"][name] for name in ("count", "array")}
+        boxes.append(box | {"heads": heads, "page": titles.get(step, ""), "opens": {"step": step}})
+    rows = [{name: row[name] for name in ("name", "title")} for row in header["rows"]]
+    return {name: header[name] for name in ("title", "stacks", "scale")} | {"boxes": boxes, "rows": rows}
 
 
 def _facts(site: Site) -> dict[str, Any]:
@@ -214,7 +258,7 @@ def _sections(facts: Mapping[str, Any]) -> dict[str, str]:
     for name, title, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
         written, *places = re.split(r"^(?=::: )", fill(text, facts), flags=re.MULTILINE)
         body = MARKDOWN.render(written) + "".join(_place(place.strip().removeprefix("::: ")) for place in places)
-        number = len(sections)
+        number = sum(each.startswith("<section") for each in sections.values()) + 1
         heading = f'<h2 id="{name}-title">{number}. {html.escape(title)}</h2>' if title else ""
         sections[name] = (
             f'<section class="step" id="{name}" aria-labelledby="{name}-title">\n{heading}\n{body}</section>'
@@ -236,12 +280,19 @@ def _explore() -> str:
     return _place("explore").replace("OFFERED", offered)
 
 
+def _claims(text: str) -> str:
+    """The list with a place for what the page finds beside each."""
+    return re.sub(r"<li>(\w+): (.*)</li>", r'<li data-claim="\1">\2 <small></small></li>', text)
+
+
 def _card(site: Site) -> str:
-    """The model card, which says what the data's terms are; empty where the checkpoint has none."""
+    """The model card without the commands of its training; it says what the terms are. Empty if there is none."""
     card = site.folder / "README.md"
     if not card.exists():
         return ""
-    text = MarkdownIt("commonmark", {"html": False}).enable("table").render(card.read_text(encoding="utf-8"))
+    first, *others = card.read_text(encoding="utf-8").split("\n## ")
+    shown = "\n## ".join([first, *(each for each in others if not each.startswith(TRAINING))])
+    text = MarkdownIt("commonmark", {"html": False}).enable("table").render(shown)
     # The card's headings stand below the page's.
     text = re.sub(r"(</?h)([1-4])>", lambda found: f"{found[1]}{int(found[2]) + 2}>", text)
     return f'<details id="card"><summary>Model card and terms of the data</summary><div>{text}</div></details>'

@@ -6,32 +6,38 @@ from typing import Any
 
 import numpy as np
 
+from model.analysis.stream.whole_model import Box
 from model.trace import Trace
+from pages.views.whole_model import MOST_CANDIDATES
 from viz.drawing import named
 from viz.site.pictures import EMBEDDING
 
 LEARNED = ("w_q", "b_q", "w_k", "b_k", "w_v", "b_v")
 """arrays of which the recording has the part of one head; the rest would be most of it"""
-OF_EVERY_HEAD = ("pattern", "mask", "temperature")
+OF_EVERY_HEAD = ("pattern", "mask")
 MASKING = 3
 """number of the step whose picture is one of the decoder's own attention"""
 Place = tuple[str, int, int]
 """kind, layer, head"""
 
 
-def recording(trace: Trace, place: Place, steps: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+def recording(
+    trace: Trace, place: Place, steps: Mapping[str, Sequence[Mapping[str, Any]]], boxes: Sequence[Box]
+) -> dict[str, Any]:
     """The run as the page reads it: texts, ids, pieces, and arrays by hook path.
 
     Args:
         trace: of one sentence, of a translator.
         place: kind, layer and head that the page begins with.
         steps: by kind, the headers of a head's pictures, as viz.site.pictures gives them.
+        boxes: of the whole model in this run.
     """
     described, parts = [], []
-    for path, array in dict(_arrays(trace, place, steps)).items():
+    values = {named(box.name, "values"): np.array([*box.values.values()]) for box in boxes}
+    for path, array in (dict(_arrays(trace, place, steps)) | values).items():
         kind = _kind(array)
         described.append([path, kind, list(array.shape)])
-        data = array.astype(f"<{kind}").tobytes()
+        data = (np.packbits(array, bitorder="little") if kind == "bits" else array.astype(f"<{kind}")).tobytes()
         parts.append(data + bytes(-len(data) % 4))
     return {
         "text": trace.source,
@@ -39,6 +45,10 @@ def recording(trace: Trace, place: Place, steps: Mapping[str, Sequence[Mapping[s
         "source": trace.src_ids,
         "target": trace.next_ids,
         "tokens": {"source": trace.src_tokens, "target": trace.tgt_tokens, "next": trace.next_tokens},
+        "candidates": [
+            [[each.token, _shortest(each.probability)] for each in row[:MOST_CANDIDATES]] for row in trace.candidates
+        ],
+        "score": dict.fromkeys(("before", "after"), trace.log_probability),
         "described": described,
         "bytes": base64.b64encode(b"".join(parts)).decode(),
     }
@@ -46,14 +56,16 @@ def recording(trace: Trace, place: Place, steps: Mapping[str, Sequence[Mapping[s
 
 def _arrays(trace: Trace, place: Place, steps: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
     kind, layer, head = place
-    for name, array in trace.streams["encoder"].embedded.terms.items():
-        yield named(EMBEDDING, name), array
+    terms = trace.streams["encoder"].embedded.terms
+    # The page adds their sum, as the model does, in single precision.
+    yield from ((named(EMBEDDING, name), terms[name]) for name in ("embedding", "positional"))
     for each in trace.kinds:
         for path in map(each.path, each.layers):
             yield from ((named(path, name), trace.array(named(path, name))) for name in OF_EVERY_HEAD)
     masked = trace.attention("decoder_self", layer)
     yield from ((named(masked.path, name), masked.array(name)) for name in steps["decoder_self"][MASKING]["arrays"])
     attention = trace.attention(kind, layer)
+    yield named(attention.path, "temperature"), attention.array("temperature")
     for name in (name for step in steps[kind] for name in step["arrays"]):
         array = attention.array(name)
         yield (
@@ -63,8 +75,13 @@ def _arrays(trace: Trace, place: Place, steps: Mapping[str, Any]) -> Iterator[tu
         )
 
 
+def _shortest(number: float) -> float:
+    """The number with as many digits as single precision needs."""
+    return float(str(np.float32(number)))
+
+
 def _kind(array: np.ndarray) -> str:
     """Half precision where it says the same number, as of weights from a file in half precision."""
     if array.dtype == bool:
-        return "u1"
+        return "bits"
     return "f2" if np.array_equal(array.astype(np.float16).astype(np.float32), array.astype(np.float32)) else "f4"

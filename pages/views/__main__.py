@@ -1,21 +1,25 @@
 """Views on the command line: python -m pages.views "The cat sat." --view masks.orders --set row=3 --json."""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from model.checkpoints.store import DEFAULT_CHECKPOINT, CheckpointError, load_checkpoint
+from model.language import speak
 from model.run import Run
 from pages import PAGES
-from pages.views import View
+from pages.text import languages
+from pages.views import OUTCOME, View
 from pages.views.standalone import texts_of, to_html, to_json
+
+ALL = "all"
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Print a view of a run: its text, or all of it as JSON or as an HTML page."""
     parser = argparse.ArgumentParser(prog="python -m pages.views", description="Print a view of a run.")
     parser.add_argument("text", nargs="?", default="", help="what the model reads")
-    parser.add_argument("--view", metavar="PAGE.NAME", help="such as masks.orders; see --list")
+    parser.add_argument("--view", metavar="PAGE.NAME", help="such as masks.orders; see --list; with --html also all")
     parser.add_argument("--list", action="store_true", help="print all views with their controls and titles")
     parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT, help="name or folder (default: %(default)s)")
     parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, ... (default: auto)")
@@ -24,6 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--layer", type=int, default=0)
     parser.add_argument("--head", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="the value of a control")
+    parser.add_argument("--lang", default="en", choices=languages(), help="of the text (default: %(default)s)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="facts, text and arrays")
     form.add_argument("--html", action="store_true", help="a page that opens from a file")
@@ -32,11 +37,15 @@ def main(arguments: list[str] | None = None) -> None:
     if args.list:
         print("\n".join(_describe(views)))
         return
-    if args.view not in views:
+    if args.view not in views and not (args.view == ALL and args.html):
         parser.error(f"--view is one of {', '.join(views)}")
+    speak(languages()[args.lang])
     try:
         opened = load_checkpoint(args.checkpoint, args.device)
         run = Run.of(opened, opened.trace(args.text, args.target), args.kind, args.layer, args.head)
+        if args.view == ALL:
+            print(_all(views, run))
+            return
         result = views[args.view](run, **_chosen(views[args.view], run, args.set))
     except (CheckpointError, TypeError, ValueError) as error:
         parser.error(str(error))
@@ -44,6 +53,12 @@ def main(arguments: list[str] | None = None) -> None:
         print(to_json(result))
     else:
         print(to_html(result.view.title, [result]) if args.html else "\n\n".join(texts_of(result.blocks)))
+
+
+def _all(views: Mapping[str, View], run: Run) -> str:
+    """Every view that this model has, as one page; work on request is not done."""
+    having = [view for view in views.values() if not view.missing(run)]
+    return to_html(ALL, [view(run, **({OUTCOME: None} if view.on_request else {})) for view in having])
 
 
 def _describe(views: dict[str, View]) -> Iterable[str]:

@@ -5,21 +5,24 @@ from urllib.parse import urlencode
 import numpy as np
 import pandas as pd
 
+from model.analysis.heads.own_vectors import OwnAttention, Rows, attend, read_rows
 from model.analysis.written import score_parts, side_parts
 from model.analysis.written.of_scores import weight_with_score
 from model.analysis.written.of_stream import EMBEDDING, POSITION
 from model.checkpoints.store import shown_name
 from model.interventions import HeadGate
 from model.interventions.link import encode
+from model.language import sentence, sentence_of
 from model.network.attention import MultiHeadAttention
 from model.run import Run
 from model.trace import Array
 from pages.views import Need, Result, answer, view
 from pages.views.chosen_token import first_key, first_query, key_of, query_of
-from pages.views.controls import choice, menu, number, slider, toggle
+from pages.views.controls import choice, menu, number, slider, text, toggle
 from pages.views.names import axes
 from pages.views.parts import part_bars, part_label, rank
-from viz.forms import Canvas, Map, Maps, Scale
+from viz.forms import Canvas, Map, Maps, Scale, Table
+from viz.labels import TYPED, say_label
 from viz.latex import attention_formula
 from viz.steps.arithmetic import explain_step, result_chain
 from viz.steps.head import PROJECTIONS, Choice, Head, head_of
@@ -82,7 +85,7 @@ def steps(
     projection: str | None = PROJECTION,
 ) -> Result:
     """One of the seven steps of the head as an equation of matrices, and how one cell of its result is computed."""
-    number, one, head = step - 1, all_steps()[step - 1], _head(run)
+    number, one, head = step - 1, all_steps()[step - 1], head_and_rows(run)
     cell = Choice(query, key, dimension, output or 0, projection or PROJECTIONS[0])
     shown, place = explain_step(number, head, cell), f"{run.kind} layer {run.layer} head {run.head}"
     title = f"{shown_name(run.trace.checkpoint)} {run.trace.checkpoint_hash[:8]}, {place}, step {step}: {one.title}"
@@ -111,7 +114,7 @@ def steps(
     )
 
 
-def _head(run: Run) -> Head:
+def head_and_rows(run: Run) -> Head:
     """The chosen head; rows of a decoder say what they read and predict."""
     trace, decodes = run.trace, run.attention.predicts is not None
     rows = decoder_rows(trace.tgt_tokens, trace.next_tokens) if decodes else ()
@@ -225,9 +228,101 @@ def _content_map(queries: tuple[str, ...], keys: tuple[str, ...], pairs: Array) 
     groups = EMBEDDING, POSITION
     blocks = [_sum_others(names, groups) for names in (queries, keys)]
     values = blocks[0] @ pairs @ blocks[1].T
-    names = ["content", "position", "all else"]
+    names = [say_label(name) for name in ("content", "position", "all else")]
     one = Map(values.astype(np.float32), scale=Scale.signed(values, title="adds to<br>q · k"), what="adds")
     return Maps(names[: len(values)], names[: values.shape[1]], {"": one}, axes=("query part", "key part"))
+
+
+QUERY_TEXT = text("Query", ("3 0", "1 0"), key="own_query")
+KEYS_TEXT = text("Keys", ("cat 1 0; dog .8 .6; car 0 1; sea -1 0", "1 0; 0 1"), key="own_keys")
+VALUES_TEXT = text("Values, one for each key", ("10 0; 8 2; 1 9; 0 4", "1; 2"), key="own_values")
+DIVIDES = choice("Divide by √d_k", {True: "yes", False: "no"}, key="own_divides")
+
+
+def _typed(query: str, keys: str, values: str, divides: bool) -> tuple[tuple[Rows, Rows, Rows], OwnAttention]:
+    """What was typed, and equation 1 on it; raises ValueError where it does not fit."""
+    rows = (
+        read_rows(query, sentence("Query")),
+        read_rows(keys, sentence("Keys")),
+        read_rows(values, sentence("Values")),
+    )
+    return rows, attend(*(one.values for one in rows), divides)
+
+
+def _typed_rows(_: Run, query: str, keys: str, values: str, divides: bool) -> dict[int, str]:
+    """The queries to choose from; none where there is one, or where what was typed does not fit."""
+    try:
+        (queries, *_), _ = _typed(query, keys, values, divides)
+    except ValueError:
+        return {}
+    return dict(enumerate(_names(queries, "q"))) if queries.values[1:].size else {}
+
+
+def _names(rows: Rows, letter: str) -> list[str]:
+    """Of typed rows: the name or a letter, and where there are several the number."""
+    several = len(rows.names) > 1
+    return [f"{number} {name or letter}" if several else name or letter for number, name in enumerate(rows.names)]
+
+
+MOST_TERMS = 6
+"""of the sum that is z, in words"""
+OWN_ROW = menu("Arithmetic of the query", _typed_rows, key="own_row")
+
+
+@view("Your own vectors", code=(attend, OwnAttention))
+def own_vectors(
+    _: Run,
+    query: str = QUERY_TEXT,
+    keys: str = KEYS_TEXT,
+    values: str = VALUES_TEXT,
+    divides: bool = DIVIDES,
+    row: int | None = OWN_ROW,
+) -> Result:
+    """Equation 1 on typed queries, keys and values: scores, weights, z, the softmax in its steps, its Jacobian."""
+    try:
+        (queries, typed_keys, typed_values), own = _typed(query, keys, values, divides)
+    except ValueError as error:
+        return Result(facts={"problem": sentence_of(error)})
+    row, rows, names = row or 0, _names(queries, "q"), _names(typed_keys, "k")
+    steps, jacobian = own.softmax_steps(row), own.jacobian(row)
+    scale = Scale.signed(own.scores, own.scaled, title="score")
+    maps = {
+        "q · k": Map(own.scores, scale=scale, what="q · k"),
+        "÷ √d_k" if divides else "not divided": Map(own.scaled, scale=scale, what="scaled score"),
+        "softmax: weights": Map(own.weights),
+    }
+    numbers = {"q · k": own.scores[row], "scaled" if divides else "not divided": own.scaled[row]}
+    numbers |= {"− largest": steps["less"], "exp": steps["exponential"], "weight": steps["weight"]}
+    # A key is a column: on a phone, too, four keys are seen whole.
+    arithmetic = pd.DataFrame.from_dict(numbers, orient="index", columns=names).rename_axis("key").reset_index()
+    arithmetic.attrs[TYPED] = names
+    weights, vectors = own.weights[row], _written(typed_values.values)
+    order = np.argsort(-weights, kind="stable")[:MOST_TERMS].tolist()
+    change = Map(jacobian, scale=Scale.signed(jacobian, title="∂ weight<br>∂ score"), what="derivative")
+    facts = {
+        "problem": "",
+        "query": rows[row],
+        "d_k": queries.values.shape[1],
+        "divisor": own.divisor,
+        "sum": float(steps["exponential"].sum()),
+        "z": _written(own.z)[row],
+        "terms": [(names[key], float(weights[key]), vectors[key]) for key in order],
+        "others": len(names) - len(order),
+        "slope": float(np.diag(jacobian).max()),
+        "largest": float(max(np.linalg.eigvalsh(jacobian).max(), 0)),
+    }
+    shows = {
+        "maps": Maps(rows, names, maps, layout={"height": 440}),  # room for both colour bars
+        "arithmetic": Table(arithmetic, "%.3g", pinned=("key",)),
+        "jacobian": Maps(names, names, {"": change}, axes=("weight of", "score of")),
+    }
+    typed = {"q": queries.values, "k": typed_keys.values, "v": typed_values.values}
+    return Result(shows, facts, typed | numbers | {"z": own.z})
+
+
+def _written(vectors: Array) -> list[str]:
+    """Vectors as texts."""
+    return [", ".join(f"{value:.4g}".replace("-", "−") for value in vector) for vector in vectors.tolist()]
 
 
 @answer

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from model.run import Run
 from model.trace import Attention
-from pages.views.controls import number
+from pages.views.controls import KIND, number
 from pages.views.examples import Word, examples_of
 from viz.tokens import NAMED, WORD_START, word
 
@@ -114,5 +114,7 @@ def _keys(run: Run) -> tuple[int, int]:
 
 
 QUERY = number("Row (query), {0} to {1}", _rows, first_query, key="query", follows=True)
-"""the same on every page of attention"""
 KEY_TOKEN = number("Column (key), {0} to {1}", _keys, first_key, key="key", follows=True)
+"""the same on every page of attention"""
+CLICKED_TOKEN = {"kind": KIND, "query": QUERY, "key": KEY_TOKEN}
+"""what a click on a token sets"""

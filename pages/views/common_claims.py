@@ -1,4 +1,4 @@
-"""Common claims, tested: statements that explanations repeat, each with a button; mistakes; the paper's results."""
+"""Common claims, tested: statements that explanations repeat, each with a button."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -6,7 +6,6 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from model.analysis.heads.common_claims import (
     Removal,
@@ -19,14 +18,12 @@ from model.analysis.heads.common_claims import (
     untrained_evenness,
 )
 from model.analysis.heads.many_sentences import ManySentences, read_heads
-from model.background.paper_results import LATER, TABLE_2, TABLE_4, TRAINING_HOURS, operations_of
 from model.background.sizes import self_attention_layer
 from model.background.table_1 import lstm_work, recurrent, self_attention
 from model.checkpoints.store import CheckpointError, load_checkpoint, study_checkpoints
+from model.language import Sentence, sentence, sentence_of
 from model.trace import KIND_TITLES, Tokens
 from pages.views import Need, OnRequest, Part, Result, Run, View, answer, missing_of, view, views_of
-from pages.views.names import card_of
-from viz.forms import Table
 
 CLOSE = 0.1
 """nats a token: less than this counts as no loss"""
@@ -120,10 +117,16 @@ def sublayers(_: Run, outcome: Mapping[tuple[str, int, str], float]) -> Result:
     return Result({}, facts, numbers)
 
 
-def _sublayer(stack: str, layer: int, name: str) -> str:
-    kinds = {"self_attn": f"{stack}_self", "cross_attn": "cross"}
-    title = KIND_TITLES[kinds[name]].lower() if name in kinds else f"{stack} feed-forward"
-    return f"{title} of layer {layer}"
+def _sublayer(stack: str, layer: int, name: str) -> Sentence:
+    titles = {
+        "self_attn": sentence(KIND_TITLES[f"{stack}_self"].lower()),
+        "cross_attn": sentence(KIND_TITLES["cross"].lower()),
+        "feed_forward": {
+            "encoder": sentence("encoder feed-forward"),
+            "decoder": sentence("decoder feed-forward"),
+        }[stack],
+    }
+    return sentence("{sublayer} of layer {layer}", sublayer=titles[name], layer=layer)
 
 
 def _read_articles(run: Run) -> Steps:
@@ -200,7 +203,7 @@ def _read_alignment(run: Run) -> Steps:
     try:
         yield 1.0, read_heads(run.opened)
     except ValueError as error:
-        yield 1.0, str(error)
+        yield 1.0, sentence_of(error)
 
 
 @claim(
@@ -232,7 +235,7 @@ def _run_widths(run: Run) -> Steps:
             opened = run.compute(load_checkpoint, name, run.opened.device)
             widths[opened.config.d_k] = mean_evenness(opened.trace(run.trace.source, beam_size=1))
         except (CheckpointError, ValueError) as error:
-            yield 1.0, str(error)
+            yield 1.0, sentence_of(error)
             return
         yield (number + 1) / (len(names) + 1), None
     yield 1.0, widths
@@ -272,40 +275,6 @@ def _count(run: Run) -> Steps:
 def costs(_: Run, outcome: Mapping[str, int]) -> Result:
     """Operations of a layer of self-attention and of a recurrent one, by Table 1 and with the projections."""
     return Result({}, {"holds": outcome["attention"] > outcome["recurrence"]} | dict(outcome), outcome)
-
-
-@view("Often told wrong")
-def mistakes(_: Run) -> Result:
-    """What much-read explanations get wrong, what is right, and where to see it."""
-    return Result()
-
-
-@view("The paper's results")
-def paper_results(run: Run) -> Result:
-    """Tables 2 and 4, the systems after the paper, and this checkpoint beside them."""
-    systems = [*TABLE_2, *LATER]
-    operations = {
-        "EN-DE training operations": np.array([row.en_de_operations for row in systems], float),
-        "EN-FR training operations": np.array([row.en_fr_operations for row in systems], float),
-    }
-    translations = pd.DataFrame(
-        {
-            "reported by": ["the paper"] * len(TABLE_2) + ["later"] * len(LATER),
-            "system": [row.system for row in systems],
-            "EN-DE BLEU": np.array([row.en_de for row in systems], float),
-            "EN-FR BLEU": np.array([row.en_fr for row in systems], float),
-        }
-        # As texts, because the browser's tables end at 2 ** 53.
-        | {title: ["" if np.isnan(n) else f"{n:.1e}" for n in counts] for title, counts in operations.items()}
-    )
-    parses = pd.DataFrame([(row.parser, row.training, row.f1) for row in TABLE_4], columns=["parser", "training", "F1"])
-    own = Need.OWN_LAYERS in run.opened.features
-    facts = {
-        "training": {name: (hours, operations_of(hours)) for name, hours in TRAINING_HOURS.items()},
-        "own": own,
-        "scores": [vars(score) for score in card_of(run).scores] if own else [],
-    }
-    return Result({"translations": Table(translations, "%.2f"), "parses": Table(parses, "%.1f")}, facts, operations)
 
 
 @answer

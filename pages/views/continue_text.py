@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from model.checkpoints.language_model import LanguageModel
 from model.generation.sampling import sampling_distribution
+from model.language import joined, later, sentence
 from model.needs import Need
 from model.run import Run
 from pages.views import Result, answer, view
@@ -11,11 +12,11 @@ from pages.views.names import POSITION, written_tokens
 from viz.tokens import labels
 
 WHOSE = {
-    "system": "of the system message",
-    "user": "of the user",
-    "assistant": "of the assistant",
-    "template": "of the template",
-    "generation prompt": "of the generation prompt, with which the template begins the answer",
+    "system": later("{count} of the system message"),
+    "user": later("{count} of the user"),
+    "assistant": later("{count} of the assistant"),
+    "template": later("{count} of the template"),
+    "generation prompt": later("{count} of the generation prompt, with which the template begins the answer"),
 }
 """role -> whose its tokens are"""
 
@@ -33,7 +34,9 @@ def certainty(run: Run, position: int = POSITION) -> Result:
         run, position, "Tokens, their ids, and the probability the model gave each; click one for its alternatives"
     )
     facts = {
-        "roles": ", ".join(f"{roles.count(role)} {whose}" for role, whose in WHOSE.items() if role in roles),
+        "roles": joined(sentence(whose, count=roles.count(role)) for role, whose in WHOSE.items() if role in roles)
+        if roles
+        else "",
         "tokens": len(roles),
         "given": given,
         "given_sum": logs[:given].sum(),

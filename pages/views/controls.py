@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from model.language import tr
 from model.run import TAUS, Run
+from viz.labels import say_label
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class Offer:
         return [self._option(part.strip()) for part in text.split(",") if part] if self.most else self._option(text)
 
     def _option(self, text: str) -> Any:
-        return next((value for value, label in self.options.items() if text in (str(value), label)), text)
+        names = {text, tr(text)}
+        return next((value for value, label in self.options.items() if names & {str(value), label}), text)
 
     def check(self, name: str, value: Any) -> None:
         """Refuse a value that is not offered.
@@ -77,6 +80,8 @@ class Offer:
 class Control:
     """A value that a person chooses: the default of a view's parameter.
 
+    Words that stand here are English, and are offered in the language of the run; a function returns its own in it.
+
     Label, start, options, limits and help may be functions of the run and of values chosen before, which they name as
     their parameters. A control that offers nothing is not drawn, and its value is None. The same object in several
     views is one control.
@@ -104,18 +109,23 @@ class Control:
 
     def offer(self, run: Run, chosen: Mapping[str, Any]) -> Offer | None:
         """What it offers; None: nothing."""
-        label, start, options, limits, explained = (
-            _evaluate(part, run, chosen) for part in (self.label, self.start, self.options, self.limits, self.help)
-        )
+        start, limits = (_evaluate(part, run, chosen) for part in (self.start, self.limits))
+        label, explained = (say_label(_say(part, run, chosen)) for part in (self.label, self.help))
+        options = (_evaluate if self.is_text else _say)(self.options, run, chosen)
         if limits is not None:
             low, high = limits
             start = low if start is None else min(max(start, low), high)
             return Offer(label.format(low, high), start, limits=limits, help=explained) if low <= high else None
-        if self.look in ("run", "text", "pictured"):
+        if self.is_text:
             return Offer(label, options[0], {}, examples=tuple(options), help=explained) if options else None
         options = options if isinstance(options, Mapping) else {value: str(value) for value in options}
         start = next(iter(options), None) if start is None else start
         return Offer(label, start, options, help=explained, most=self.most) if options else None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its options are examples of what anybody may type or build."""
+        return self.look in ("run", "text", "pictured")
 
     def take(self, value: Any) -> Any:
         """What a move in a picture chooses: a number, an option, or the nearest option on a logarithmic scale."""
@@ -131,6 +141,18 @@ def _evaluate(part: Any, run: Run, chosen: Mapping[str, Any]) -> Any:
         return part
     names = list(inspect.signature(part).parameters)[1:]
     return part(run, **{name: chosen[name] for name in names})
+
+
+def _say(part: Any, run: Run, chosen: Mapping[str, Any]) -> Any:
+    """The same of a part that has words: those that are no function's, in the language of the run."""
+    match part:
+        case str():
+            return tr(part)
+        case Mapping():
+            return {value: tr(label) for value, label in part.items()}
+        case Sequence() if any(isinstance(value, str) for value in part):
+            return {value: tr(str(value)) for value in part}
+    return _evaluate(part, run, chosen)
 
 
 def menu(label: Any, options: Any, start: Any = None, **more: Any) -> Any:
@@ -197,7 +219,7 @@ def toggle(label: Any, options: Any = SWITCH, **more: Any) -> Any:
 
 
 TAU = choice("τ", TAUS, 1.0, key="tau")
-KIND = choice("Attention", lambda run: {kind.name: kind.title for kind in run.trace.kinds}, key="kind")
+KIND = choice("Attention", lambda run: {kind.name: tr(kind.title) for kind in run.trace.kinds}, key="kind")
 LAYER = number("Layer", lambda run: (0, max(run.trace.kind(run.kind).layers)), key="layer")
 HEAD = number("Head", lambda run: (0, run.attention.n_heads - 1), key="head")
 CLICKED_HEAD = {"kind": KIND, "layer": LAYER, "head": HEAD}

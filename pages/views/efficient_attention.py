@@ -33,6 +33,7 @@ from model.background import attention_costs as costs
 from model.background.layer_size import LayerSize, attention_products, layer_sizes
 from model.background.stopwatch import FITTED, Timings, fit_power
 from model.interventions import PatternMask
+from model.language import sentence_of
 from model.network.masks import pattern_mask
 from model.run import Run
 from model.trace import Array, Trace
@@ -41,6 +42,7 @@ from pages.views.controls import choice, menu, player, several, slider, steps
 from pages.views.names import axes
 from pages.views.timing import ALONE, MEASURE, time_chart, time_points, time_side_by_side, time_table
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Texts
+from viz.labels import say_options
 from viz.special.efficient_attention import output_chart, tile_chart
 from viz.theme import CHOSEN, OKABE_ITO, symmetric_range
 from viz.tokens import labels, numbered
@@ -279,7 +281,7 @@ def _positions(run: Run, pattern: str | None) -> dict[int, str]:
     return dict(enumerate(numbered(run.attention.key_tokens))) if pattern == GLOBAL else {}
 
 
-PATTERN = choice("Pattern", lambda run: {} if run.attention.crosses else PATTERNS, key="pattern")
+PATTERN = choice("Pattern", lambda run: {} if run.attention.crosses else say_options(PATTERNS), key="pattern")
 PATTERN_SIZE = steps(
     lambda _, pattern: SIZE[pattern or WINDOW].capitalize(),
     _sizes,
@@ -304,7 +306,7 @@ def _problem(run: Run, pattern: PatternMask) -> str:
     try:
         run.opened.check_intervention(pattern)
     except ValueError as error:
-        return str(error)
+        return sentence_of(error)
     return ""
 
 

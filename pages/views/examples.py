@@ -4,13 +4,16 @@ import json
 import math
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from model.analysis.words import Groups, attention_words, merge, row_tokens
 from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path, shown_message
+from model.language import sentence
 from model.trace import Trace
 from viz.tokens import word
 
@@ -31,17 +34,40 @@ class Example:
     why: str
     """one more sentence, which holds whatever the model does"""
     kind: str
-    layer: int
-    head: int
+    layer: int | None
+    """None, as `head`: no head is named, and each run says which of its heads comes closest"""
+    head: int | None
     query: Word
     """the row: in the encoder the token it reads, in the decoder the token it predicts"""
     key: Word
-    """the token with the row's largest weight"""
+    """the token with the row's largest weight, if a head is named"""
 
     @property
     def place(self) -> dict[str, str | int]:
-        """The values of the sidebar's controls that show its head."""
-        return {"kind": self.kind, "layer": self.layer, "head": self.head}
+        """The values of the sidebar's controls that show its head; none if no head is named."""
+        return {} if self.head is None else {"kind": self.kind, "layer": self.layer, "head": self.head}
+
+
+@dataclass(frozen=True)
+class Strongest:
+    """The head that gives most weight from one word to another, of all heads of a kind."""
+
+    layer: int
+    head: int
+    query: int
+    """position of the word's first token, as is `key`"""
+    key: int
+    weight: float
+    even: float
+    """the weight if all visible keys had the same"""
+    largest: bool
+    """whether no other word gets more in this row"""
+    heads: int
+    """how many heads there are"""
+    distance: int | None
+    """words from the query back to the key; None where they belong to two texts"""
+    habit: float
+    """share of the head's rows that give most to the word at this distance; 0 where there is none"""
 
 
 @dataclass(frozen=True)
@@ -78,7 +104,12 @@ def examples_of(checkpoint: str) -> Examples:
 
 
 def largest_weight(example: Example, trace: Trace) -> tuple[int, int, float] | None:
-    """Query, key and weight that the example is about; None where the row's largest weight is elsewhere in this run."""
+    """Query, key and weight that the example is about; None where the row's largest weight is elsewhere in this run.
+
+    None, too, where the example names no head.
+    """
+    if example.head is None:
+        return None
     try:
         attention = trace.attention(example.kind, example.layer)
         pattern = attention.pattern[example.head]
@@ -87,6 +118,48 @@ def largest_weight(example: Example, trace: Trace) -> tuple[int, int, float] | N
     except (LookupError, ValueError):
         return None
     return (query, key, float(pattern[query, key])) if int(np.argmax(pattern[query])) == key else None
+
+
+def strongest_head(example: Example, trace: Trace) -> Strongest | None:
+    """The head of the example's kind that gives most weight from its query to its key, as words; None without these."""
+    attentions = [(layer, one) for (kind, layer), one in trace.attentions.items() if kind == example.kind]
+    best: Strongest | None = None
+    for layer, attention in attentions:
+        queries, keys = attention_words(attention)
+        try:
+            query = _position(_words(row_tokens(attention), queries), example.query)
+            key = _position(_words(attention.key_tokens, keys), example.key)
+        except IndexError:
+            return None
+        table = merge(attention.pattern.astype(np.float64), queries, keys)
+        head = int(table[:, query, key].argmax())
+        if best is not None and table[head, query, key] <= best.weight:
+            continue
+        open_keys = attention.mask[head] / attention.mask[head].sum(axis=-1, keepdims=True)
+        distance = None if attention.crosses else query - key
+        best = Strongest(
+            layer,
+            head,
+            queries[query][0],
+            keys[key][0],
+            float(table[head, query, key]),
+            float(merge(open_keys, queries, keys)[query, key]),
+            bool(table[head, query].argmax() == key),
+            sum(one.n_heads for _, one in attentions),
+            distance,
+            0.0 if distance is None else _share_at(table[head], distance),
+        )
+    return best
+
+
+def _share_at(table: np.ndarray, distance: int) -> float:
+    """Of the rows of (query, key) that have a key so far back, the share that gives it most."""
+    rows = np.arange(max(distance, 0), len(table) + min(distance, 0))
+    return float((table[rows].argmax(axis=-1) == rows - distance).mean())
+
+
+def _words(tokens: Sequence[str], groups: Groups) -> tuple[str, ...]:
+    return tuple("".join(tokens[i] for i in group) for group in groups)
 
 
 def unfamiliar(trace: Trace) -> dict[str, Any] | None:
@@ -115,15 +188,20 @@ def read_examples(folder: Path) -> Examples:
     except FileNotFoundError:
         return Examples()
     except KeyError as error:
-        problem = f"{error} is missing."
+        problem = sentence("{name} is missing.", name=str(error))
     except (OSError, ValueError, TypeError, RecursionError) as error:
         problem = str(error)
-    return Examples(problem=shown_message(f"There are no example sentences: {path} cannot be read. {problem}"))
+    return Examples(
+        problem=shown_message(
+            sentence("There are no example sentences: {path} cannot be read. {problem}", path=path, problem=problem)
+        )
+    )
 
 
 def _example(entry: dict[str, Any]) -> Example:
     texts = (_typed(entry[name], str) for name in ("sentence", "label", "why", "kind"))
-    numbers = (_typed(entry[name], int) for name in ("layer", "head"))
+    named = "layer" in entry or "head" in entry
+    numbers = (_typed(entry[name], int) if named else None for name in ("layer", "head"))
     words = ((_typed(entry[name][0], str), _typed(entry[name][1], int)) for name in ("query", "key"))
     return Example(*texts, *numbers, *words)
 

@@ -1,16 +1,22 @@
-"""Glossary: the words of this field, from pages/text/glossary.toml, and questions about them, from questions.toml."""
+"""Glossary: the words of this field, from pages/text/glossary.toml, and what people are asked about them.
+
+The questions are those of a lesson of Learn, where they are answered; here they are to be read.
+"""
 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from urllib.parse import urlencode
 
 from model.background.layer_size import LayerSize
+from model.language import language, tr
 from pages import page_of
+from pages.text import TEXT, translate_entry
 from pages.views import Result, Run, answer, view
 from pages.views.controls import text
-from pages.views.words import TEXT, fill
+from pages.views.words import fill
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +36,7 @@ class Live:
     @property
     def place(self) -> str:
         """The titles of the page and of the tab."""
-        return ": ".join(filter(None, (page_of(f"{self.page}.py").title, self.tab)))
+        return ": ".join(map(tr, filter(None, (page_of(f"{self.page}.py").title, self.tab))))
 
     @property
     def link(self) -> str:
@@ -42,6 +48,8 @@ class Live:
 class Term(Live):
     """A word of the field."""
 
+    key: str
+    """its name in English, by which texts name it"""
     name: str
     text: str
     """what it means"""
@@ -61,25 +69,43 @@ class InterviewQuestion(Live):
 
     ask: str
     answer: str
-    here: str = ""
-    """what the run on screen adds to the answer: a template of its attention and the size of that"""
+    """a template of the attention on screen and its size"""
+    slug: str
+    """of its station"""
+
+
+def terms() -> tuple[Term, ...]:
+    """All terms in the language of this run, in the order of the alphabet."""
+    return _terms(language().code)
 
 
 @cache
-def terms() -> tuple[Term, ...]:
-    """All terms, in the order of the alphabet."""
-    every = [Term(**{**entry, "others": tuple(entry.get("others", ()))}) for entry in _read("glossary.toml")["term"]]
+def _terms(_code: str) -> tuple[Term, ...]:
+    every = []
+    for english in _read(TEXT / "glossary.toml")["term"]:
+        entry = translate_entry(english, "glossary.toml", english["name"])
+        every.append(Term(**{**entry, "key": english["name"], "others": tuple(entry.get("others", ()))}))
     return tuple(sorted(every, key=lambda term: term.name.casefold()))
 
 
-@cache
 def questions() -> tuple[InterviewQuestion, ...]:
     """From recurrence to today's models."""
-    return tuple(InterviewQuestion(**entry) for entry in _read("questions.toml")["question"])
+    return _questions(language().code)
 
 
-def _read(name: str) -> dict:
-    return tomllib.loads((TEXT / name).read_text(encoding="utf-8-sig"))
+@cache
+def _questions(_code: str) -> tuple[InterviewQuestion, ...]:
+    stations = _read(TEXT.parent / "lessons" / "interview.toml")["station"]
+    stations = [translate_entry(one, "lessons/interview.toml", one["slug"]) for one in stations]
+    names = ("page", "ask", "answer", "slug")
+    return tuple(
+        InterviewQuestion(query=station.get("tab", {}), **{name: station[name] for name in names})
+        for station in stations
+    )
+
+
+def _read(path: Path) -> dict:
+    return tomllib.loads(path.read_text(encoding="utf-8-sig"))
 
 
 def find_terms(word: str) -> list[Term]:
@@ -100,8 +126,8 @@ def matches(_: Run, word: str = text("Find a word", ("", "softmax"), key="word")
 def interview(run: Run) -> Result:
     """Each question with an answer to open, in numbers of the run, and the place where the answer can be seen."""
     facts = {"attention": run.attention, "size": LayerSize.read(run.attention)}
-    here = {question.ask: fill(question.here, facts) for question in questions() if question.here}
-    return Result(facts={"questions": questions(), "here": here})
+    answers = {question.ask: fill(question.answer, facts) for question in questions()}
+    return Result(facts={"questions": questions(), "answers": answers})
 
 
 @answer

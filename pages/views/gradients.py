@@ -40,6 +40,7 @@ from model.analysis.runs.swapped_weights import (
 from model.background import recurrence
 from model.checkpoints.checkpoint import Checkpoint
 from model.interventions import ResidualOff, UniformAttention, Unscaled
+from model.language import tr
 from model.run import TAUS, Run
 from model.trace import KIND_TITLES, Array, Attention, Trace
 from pages.views import Need, OnRequest, Result, answer, view
@@ -48,6 +49,7 @@ from pages.views.controls import choice, menu, steps
 from pages.views.names import LETTER_MODELS, axes
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale
 from viz.heatmap import signed_axis
+from viz.labels import say_label, say_options
 from viz.special.swapped_weights import swap_scatter
 from viz.theme import CHOSEN, OKABE_ITO, VALUE
 from viz.tokens import decoder_rows, labels
@@ -401,12 +403,16 @@ EXPLAINED = (Need.CROSS_ATTENTION, Need.OWN_LAYERS)
 
 
 def _places(run: Run) -> dict[str, str]:
-    return {"head": f"Layer {run.layer}, head {run.head}", "kind": "Every head of this kind"}
+    return {"head": say_label(f"Layer {run.layer}, head {run.head}"), "kind": tr("Every head of this kind")}
 
 
 WHICH = choice("Replace the weights of", _places, key="explain_which")
-WAY = choice("Replaced by", lambda _, which: WAYS if which == "kind" else {}, key="explain_way")
-DISTANCE = choice("Distance", lambda _, which: SHORT if which == "kind" else {}, key="explain_distance")
+WAY = choice(
+    "Replaced by",
+    lambda _, which: say_options(WAYS) if which == "kind" else {},
+    key="explain_way",
+)
+DISTANCE = choice("Distance", lambda _, which: say_options(SHORT) if which == "kind" else {}, key="explain_distance")
 
 
 def _swap(run: Run, which: str) -> Iterator[tuple[float, list[Distances] | HeadDistances]]:

@@ -11,29 +11,52 @@ import numpy as np
 import pandas as pd
 
 from model.analysis import words
-from model.analysis.heads import alignments, head_summary, head_weights, induction, silver_alignments
+from model.analysis.heads import (
+    alignments,
+    grammar,
+    head_summary,
+    head_weights,
+    induction,
+    many_sentences,
+    silver_alignments,
+    tally,
+)
 from model.analysis.heads.alignments import AlignedPair, AlignmentReport
 from model.analysis.heads.head_summary import HeadSummary, summarise_kind
 from model.analysis.heads.head_tables import HeadTables, TableOptions, head_tables, norm_weighted, overview, rollout
-from model.analysis.heads.many_sentences import NOT_OF_A_SENTENCE, SCORES, read_heads, score_arrays
+from model.analysis.heads.many_sentences import (
+    NOT_OF_A_SENTENCE,
+    SCORES,
+    Distributions,
+    MeasuredHead,
+    percentile_of,
+    read_distributions,
+    read_heads,
+    score_arrays,
+)
 from model.checkpoints.store import checkpoint_path, shown_name
 from model.interventions import HeadGate
 from model.interventions.link import encode
+from model.language import later, sentence, sentence_of, series, tr
 from model.needs import Need
 from model.network.attention import MultiHeadAttention
 from model.run import Run
 from model.trace import KIND_TITLES, Array
 from pages.views import OnRequest, Result, answer, view
+from pages.views.chosen_token import CLICKED_TOKEN, key_of, query_of
 from pages.views.controls import HEAD, KIND, LAYER, SOURCE, SWITCH, choice, menu, text, toggle
-from viz.canvas.lines import MOST_HEADS, lines
+from viz.canvas.lines import MOST_HEADS, Choices, lines
 from viz.canvas.mosaic import Group, mosaic
 from viz.drawing import Drawing
-from viz.forms import Canvas, Line, Lines, Map, Maps, Mark, Scale, Table
+from viz.forms import Bars, Canvas, Line, Lines, Map, Maps, Mark, Scale, Table
+from viz.labels import say_label
 from viz.special.heads_and_layers import group_texts, head_map, numbered_spans, word_names, word_rows
 from viz.theme import OKABE_ITO, WEIGHTS
 from viz.tokens import decoder_names, labels, numbered
 
-MEASURES = {"weights": "attention weight", "norms": "‖α v W_O‖", "rollout": "rollout"}
+HERE, OVER_MANY = later("This sentence"), later("Many sentences")
+"""groups of tabs"""
+MEASURES = {"weights": later("attention weight"), "norms": "‖α v W_O‖", "rollout": later("rollout")}
 VALUES = choice(
     "Numbers", {"weights": "Attention weights", "norms": "Norm-weighted", "rollout": "Rollout"}, key="heads_values"
 )
@@ -67,7 +90,7 @@ def _near_heads(run: Run, values: str) -> list[int]:
 LINES = choice(
     "Lines of",
     lambda run, values: (
-        {"head": "This head", "layer": "All heads of the layer"} if _near_heads(run, values)[1:] else {}
+        {"head": tr("This head"), "layer": tr("All heads of the layer")} if _near_heads(run, values)[1:] else {}
     ),
     key="heads_lines",
 )
@@ -87,6 +110,7 @@ def _reads_one_token(run: Run) -> bool:
 
 @view(
     "All heads",
+    group=HERE,
     code=(MultiHeadAttention._explicit, norm_weighted, rollout, words.merge, words.word_groups, words.hide_keys),
 )
 def heads(
@@ -109,8 +133,12 @@ def heads(
     high = 1.0
     if look.values == "norms":
         high = max(float(np.nanmax(group.values, initial=0)) for group in groups) or 1.0
-    place = f"layers 0 to {run.layer}" if look.values == "rollout" else f"layer {run.layer}, head {run.head}"
-    title = f"{MEASURES[look.values]}, {KIND_TITLES[run.kind].lower()}, {place}"
+    place = (
+        sentence("layers 0 to {layer}", layer=run.layer)
+        if look.values == "rollout"
+        else sentence("layer {layer}, head {head}", layer=run.layer, head=run.head)
+    )
+    title = series([sentence(MEASURES[look.values]), sentence(KIND_TITLES[run.kind].lower()), place])
     clicks = {"layer": LAYER} if look.values == "rollout" else {"kind": KIND, "layer": LAYER, "head": HEAD}
     near = _near_heads(run, look.values)
     summaries = run.compute(summarise_kind, run.trace, run.kind)
@@ -120,8 +148,11 @@ def heads(
     return Result(
         {
             "mosaic": Canvas(_mosaic(run, groups, column, high), {"choose": clicks}),
-            "map": head_map(rows, keys, opened, mask, MEASURES[look.values], high),
-            "lines": Canvas(_lines(run, tables, near, near if lines_of == "layer" else [column], high, title)),
+            "map": head_map(rows, keys, opened, mask, MEASURES[look.values], high, place),
+            "lines": Canvas(
+                _lines(run, tables, near, near if lines_of == "layer" else [column], high, title),
+                {"choose": CLICKED_TOKEN},
+            ),
         },
         {
             "look": look,
@@ -148,12 +179,13 @@ def _groups(run: Run, look: TableOptions, kinds: bool) -> list[HeadTables]:
 
 def _mosaic(run: Run, groups: Sequence[HeadTables], column: int, high: float) -> Drawing:
     trace, values = run.trace, groups[0].look.values
+    shown = say_label(VALUES.options[values].lower())
     return mosaic(
         [_group(run, tables) for tables in groups],
         (run.kind, run.layer, column),
         high=high,
         measure=MEASURES[values],
-        title=f"{shown_name(trace.checkpoint)} {trace.checkpoint_hash[:8]}, {VALUES.options[values].lower()}",
+        title=f"{shown_name(trace.checkpoint)} {trace.checkpoint_hash[:8]}, {shown}",
         opens="st-key-heads_and_layers-map",
     )
 
@@ -196,7 +228,17 @@ def _lines(run: Run, tables: HeadTables, near: list[int], shown: list[int], high
         measure=MEASURES[tables.look.values],
         title=title,
         path=_paths(run, tables, [run.layer])[0],
+        choices=_choices(run, tables),
     )
+
+
+def _choices(run: Run, tables: HeadTables) -> Choices:
+    groups, chosen = (tables.queries, tables.keys), (query_of(run), key_of(run))
+    places = (
+        next((place for place, group in enumerate(side) if token in group), None)
+        for side, token in zip(groups, chosen, strict=True)
+    )
+    return Choices(run.kind, *([group[0] for group in side] for side in groups), tuple(places))
 
 
 def _hidden(run: Run, look: TableOptions, removed: Array, opened: Array, rows: list[str]) -> dict[str, Any]:
@@ -231,7 +273,7 @@ HELPS = {
 SHARES = ("previous", "same", "next", "special", "punctuation", "hidden", "hidden, most")
 
 
-@view("All heads in numbers", code=(head_summary.summarise, head_summary._measure, head_summary.name_type))
+@view("All heads in numbers", group=HERE, code=(head_summary.summarise, head_summary._measure, head_summary.name_type))
 def all_heads(
     run: Run,
     values: str = VALUES,
@@ -275,7 +317,74 @@ def summary_table(summaries: Sequence[HeadSummary], removed: Array | None = None
 
 
 BEST_IS_LOW = ("errors",)
-OVER = {"copy": "of the weights", "induction": "mean over random sequences", "errors": "over all sentence pairs"}
+OVER = {
+    "copy": "of the weights",
+    "induction": "mean over random sequences",
+    "meaning": "over all pairs of tokens",
+    "errors": "over all sentence pairs",
+}
+
+
+@view(
+    "Weights of the head",
+    group=HERE,
+    code=(
+        head_weights.singular_values,
+        head_weights._of_product,
+        head_weights.promoted_logits,
+        head_weights.copy_score,
+    ),
+)
+def weights(run: Run) -> Result:
+    """Singular values of the two products of a head's matrices, and what each token promotes through the second."""
+    attention = run.attention
+    if attention.projections is None:
+        return Result(facts={"read": False})
+    arrays = run.compute(head_weights.weight_arrays, run.opened, run.trace, run.kind, run.layer, run.head)
+    looks = zip(((OKABE_ITO[0], "circle"), (OKABE_ITO[5], "diamond-open")), PRODUCTS.items(), strict=True)
+    curves = {name: Line(np.arange(1, len(arrays[key]) + 1), arrays[key], *look) for look, (key, name) in looks}
+    axes = ("singular values, the largest first", "singular value")
+    shows = {"values": Lines(curves, axes, ".4g", height=320, layout={"yaxis": {"rangemode": "tozero"}})}
+    if "run_ids" in arrays:
+        shows["dictionary"] = _dictionary(run, arrays)
+    shared = attention.kv_head or ()
+    mates = [number for number, group in enumerate(shared) if group == shared[run.head]]
+    facts = {
+        "read": True,
+        "sizes": (attention.key_input.shape[-1], attention.d_k, attention.v.shape[-1]),
+        "halves": [(PRODUCTS[key], *_most_of_squares(arrays[key])) for key in PRODUCTS],
+        "biases": attention.projections.biases,
+        "mates": mates if len(mates) > 1 else [],
+        "dictionary": "run_ids" in arrays,
+        "writes": run.stream.predicts is not None,
+        "copy_score": arrays.get("copy_score"),
+    }
+    return Result(shows, facts, arrays)
+
+
+def _most_of_squares(values: Array) -> tuple[int, float]:
+    """How many of the largest make up 90 % of the sum of all squares, and this sum."""
+    squares = values**2
+    return int(np.searchsorted(np.cumsum(squares), 0.9 * squares.sum())) + 1, float(squares.sum())
+
+
+def _dictionary(run: Run, arrays: dict[str, Array]) -> pd.DataFrame:
+    """A row for each token that the head may attend to, with the pieces that it promotes."""
+    columns = {"token": numbered(run.attention.key_tokens)}
+    for key, title in {"embedding": "its embedding promotes", "run": "its vector in this run promotes"}.items():
+        pieces = [labels(run.opened.tokenizer.tokens(ids)) for ids in arrays[f"{key}_ids"].tolist()]
+        columns[title] = [
+            ", ".join(f"{piece} ({logit:.2g})" for piece, logit in zip(*row, strict=True))
+            for row in zip(pieces, arrays[f"{key}_logits"].tolist(), strict=True)
+        ]
+    return pd.DataFrame(columns)
+
+
+@view("Rules and formulas", group=HERE, code=(head_summary.name_type,))
+def rules(_: Run) -> Result:
+    """The formula of every number in the table, and the rules that name a head, in order."""
+    limits = ("POSITIONAL", "SINK", "LOCAL", "BROAD", "MONOTONE")
+    return Result(facts={name.lower(): getattr(head_summary, name) for name in limits})
 
 
 def _scores(run: Run) -> dict[str, str]:
@@ -284,15 +393,18 @@ def _scores(run: Run) -> dict[str, str]:
         measured = read_heads(run.opened).head(run.kind, run.layer, run.head)
     except ValueError:
         return {}
-    return {name: title for name, title in SCORES.items() if name in measured.mean}
+    return {name: say_label(title) for name, title in SCORES.items() if name in measured.mean}
 
 
 SCORE = menu("Score", _scores, key="many_score")
-ORDER = choice("Order", lambda _, score: {"score": "By score", "layer": "By layer"} if score else {}, key="many_order")
+ORDER = choice(
+    "Order", lambda _, score: {"score": tr("By score"), "layer": tr("By layer")} if score else {}, key="many_order"
+)
 
 
 @view(
     "Over many sentences",
+    group=OVER_MANY,
     code=(induction.induction_scores, alignments.word_weights, alignments.count_links, alignments.alignment_error_rate),
 )
 def many(run: Run, score: str | None = SCORE, order: str | None = ORDER) -> Result:
@@ -300,7 +412,7 @@ def many(run: Run, score: str | None = SCORE, order: str | None = ORDER) -> Resu
     try:
         measured = read_heads(run.opened)
     except ValueError as error:
-        return Result(facts={"problem": str(error)})
+        return Result(facts={"problem": sentence_of(error)})
     head = measured.head(run.kind, run.layer, run.head)
     types = {(one.layer, one.head): one.type for one in run.compute(summarise_kind, run.trace, run.kind)}
     scores = pd.DataFrame(score_arrays(run.opened, run.trace, run.kind, score))
@@ -379,6 +491,273 @@ def _score_chart(scores: pd.DataFrame, chosen: int, score: str, by_layer: bool) 
     )
 
 
+def _measures(run: Run) -> dict[str, str]:
+    """The scores of a sentence that the chosen head has; none where their distributions are not known."""
+    try:
+        head, how = read_heads(run.opened).head(run.kind, run.layer, run.head), read_distributions(run.opened)
+    except (ValueError, StopIteration):
+        return {}
+    names = [name for name in how.scores if name in head.mean]
+    names.sort(key=lambda name: name != head.shows)  # first the score by which this head is what it is
+    return {name: say_label(SCORES[name]) for name in names}
+
+
+MEASURE = menu("Measure", _measures, key="head_measure")
+
+
+@view(
+    "One head over many sentences",
+    group=OVER_MANY,
+    code=(tally.measure, many_sentences.describe_distributions, many_sentences.percentile_of),
+)
+def one_head(run: Run, measure: str | None = MEASURE) -> Result:
+    """How one measure of the opened head lies over many sentences, and where this sentence is; what the head reads."""
+    if measure is None:
+        return Result(facts={"problem": _why_not_measured(run)})
+    measured, how = read_heads(run.opened), read_distributions(run.opened)
+    head, row = measured.head(run.kind, run.layer, run.head), how.row((run.kind, run.layer, run.head))
+    percentiles, counts = how.of(head.place, measure)
+    edges = np.linspace(percentiles[0], percentiles[-1], len(counts) + 1)
+    here = tally.measure(run.opened, run.trace, run.attention)[run.head][0].get(measure)
+    bars = Bars(
+        (edges[1:] + edges[:-1]) / 2 if edges[-1] > edges[0] else np.array([edges[0]]),
+        {"sentences": counts if edges[-1] > edges[0] else counts.sum(keepdims=True)},
+        (SCORES[measure], "sentences"),
+        number="d",
+        mode="overlay" if edges[-1] > edges[0] else "group",
+        what=SCORES[measure],
+        marks=[Mark(x=here, text="this sentence")],
+    )
+    near = np.arange(-tally.FARTHEST, tally.FARTHEST + 1)
+    return Result(
+        {
+            "histogram": bars,
+            "tenths": _tenths(how, row, how.scores.index(measure)),
+            "most": _sentences(head.best, SCORES[head.shows], "most"),
+            "least": _sentences(head.least, SCORES[head.shows], "least"),
+            "keys": _pieces(head.keys, "key", "times equal weights"),
+            "queries": _pieces(head.queries, "query", "largest weight, mean"),
+            "offsets": Bars(near, {"weight": how.offsets[row]}, ("key − query, tokens", "share of a row's weight")),
+            "alike": _alike(head, "alike"),
+            "alike_ov": _alike(head, "alike_ov"),
+        },
+        {
+            "problem": None,
+            "measured": measured,
+            "head": head,
+            "called": SCORES[measure],
+            "shows": SCORES[head.shows],
+            "here": here,
+            "percentile": percentile_of(here, percentiles),
+            "quartiles": percentiles[[25, 50, 75]].tolist(),
+            "pool": len(how.texts),
+            "often": many_sentences.OFTEN,
+            "farthest": tally.FARTHEST,
+            "address": urlencode({"heads_part": "One head over many sentences", "head_measure": SCORES[measure]}),
+        },
+        {"percentiles": percentiles, "counts": counts, "edges": edges, "offsets": how.offsets[row]},
+    )
+
+
+def _why_not_measured(run: Run) -> str:
+    """Why there are no distributions of this head, and what to do."""
+    try:
+        read_heads(run.opened).head(run.kind, run.layer, run.head)
+        read_distributions(run.opened)
+    except ValueError as error:
+        return sentence_of(error)
+    return "This head was not measured."
+
+
+def _tenths(how: Distributions, row: int, score: int) -> Table:
+    """The sentences drawn from each tenth, the smallest scores first."""
+    rows = [
+        {"tenth": tenth + 1, "score": float(how.values[row, score, tenth, number]), "sentence": how.texts[text]}
+        for (tenth, number), text in np.ndenumerate(how.drawn[row, score])
+        if text >= 0
+    ]
+    return Table(
+        pd.DataFrame(rows, columns=["tenth", "score", "sentence"]),
+        floats="%.3f",
+        helps={"tenth": "1: the tenth of all sentences with the smallest scores; 10: that with the largest."},
+        chooses=[{"source": row["sentence"]} for row in rows],
+        sets={"source": SOURCE},
+    )
+
+
+def _sentences(texts: Sequence[tuple[str, float]], score: str, which: str) -> Table:
+    frame = pd.DataFrame(
+        {"score": [value for _, value in texts], f"{which} itself on, by {score}": [t for t, _ in texts]}
+    )
+    return Table(frame, floats="%.3f", chooses=[{"source": text} for text, _ in texts], sets={"source": SOURCE})
+
+
+def _pieces(pieces: Sequence[tuple[str, float, int]], which: str, value: str) -> pd.DataFrame:
+    table = pd.DataFrame(
+        {
+            which: labels([piece for piece, *_ in pieces]),
+            value: [number for _, number, _ in pieces],
+            "rows": [count for *_, count in pieces],
+        }
+    )
+    table.attrs["floats"] = "%.3f"
+    return table
+
+
+def _alike(head: MeasuredHead, by: str) -> Table:
+    """Other heads of the kind, the most similar first; a click opens one."""
+    heads = getattr(head, by)
+    frame = pd.DataFrame(heads, columns=["layer", "head", "correlation" if by == "alike" else "cosine"])
+    places = [{"layer": layer, "head": number} for layer, number, _ in heads]
+    return Table(frame, floats="%.3f", chooses=places, sets={"layer": LAYER, "head": HEAD})
+
+
+def _all_measures(run: Run) -> dict[str, str]:
+    """The scores that any head has."""
+    try:
+        heads = read_heads(run.opened).heads
+    except ValueError:
+        return {}
+    return {name: say_label(title) for name, title in SCORES.items() if any(name in head.mean for head in heads)}
+
+
+FIND_BY = menu("Find heads by", _all_measures, key="find_by")
+FROM = choice(
+    "First",
+    lambda _, find_by: {"most": tr("The largest"), "least": tr("The smallest")} if find_by else {},
+    key="find_from",
+)
+
+
+@view("Find a head", group=OVER_MANY, code=(many_sentences.describe_heads,))
+def find(run: Run, find_by: str | None = FIND_BY, first: str | None = FROM) -> Result:
+    """All heads of all kinds of attention by any measure; a click opens one."""
+    try:
+        measured = read_heads(run.opened)
+    except ValueError as error:
+        return Result(facts={"problem": sentence_of(error)})
+    heads = [head for head in measured.heads if find_by in head.mean]
+    heads.sort(key=lambda head: head.mean[find_by], reverse=first == "most")
+    places = [head.place for head in heads]
+    table = pd.DataFrame(
+        {
+            SCORES[find_by]: [head.mean[find_by] for head in heads],
+            "layer": [head.layer for head in heads],
+            "head": [head.head for head in heads],
+            "attention": [KIND_TITLES[head.kind] for head in heads],
+            "±": [head.spread.get(find_by, np.nan) for head in heads],
+            "type": [head.type for head in heads],
+        }
+    ).dropna(axis="columns", how="all")
+    here = (run.kind, run.layer, run.head)
+    shown = Table(
+        table,
+        floats="%.3f",
+        most_rows=20,
+        ticked=places.index(here) if here in places else None,
+        chooses=[dict(zip(("kind", "layer", "head"), place, strict=True)) for place in places],
+        sets={"kind": KIND, "layer": LAYER, "head": HEAD},
+    )
+    facts = {"problem": None, "measured": measured, "called": SCORES[find_by], "heads": len(heads)}
+    facts |= {"all": len(measured.heads), "place": places.index(here) + 1 if here in places else None, "first": first}
+    return Result({"heads": shown}, facts, {"scores": np.array([head.mean[find_by] for head in heads])})
+
+
+WORK_HELPS = {
+    "measure": "Positional: the largest share on the previous, the same or the next token. Syntactic: share of right "
+    "partners minus that of the best fixed offset. The others: correlation, copy score, prefix-matching score.",
+    "rule": "The smallest measure with which a head does this kind of work.",
+}
+
+
+@view(
+    "Grammar and meaning",
+    group=OVER_MANY,
+    code=(grammar.count_relations, grammar.meaning_correlation, grammar.kinds_of_work),
+)
+def works(run: Run) -> Result:
+    """Five kinds of work and which of them the opened head does; its relations beside the best fixed offset."""
+    try:
+        measured, how = read_heads(run.opened), read_distributions(run.opened)
+        head = measured.head(run.kind, run.layer, run.head)
+    except (ValueError, StopIteration):
+        return Result(facts={"problem": _why_not_measured(run)})
+    done = {one.place: grammar.kinds_of_work(one.mean, how.gains(one.place)) for one in measured.heads}
+    own = done[head.place]
+    counts = {
+        name: sum(one.does for place, each in done.items() if place[0] == run.kind for one in each if one.name == name)
+        for name in grammar.TYPE_RULES
+    }
+    table = pd.DataFrame(
+        {
+            "work": [one.name for one in own],
+            "measure": [one.measure for one in own],
+            "rule": [f"≥ {grammar.TYPE_RULES[one.name]:g}" for one in own],
+            "does it": ["yes" if one.does else "not measured" if np.isnan(one.measure) else "no" for one in own],
+            "at": [one.best for one in own],
+            "heads that do": [counts[one.name] for one in own],
+        }
+    )
+    relations = _relations(how, how.row(head.place))
+    kind = [place for place in how.places if place[0] == run.kind]
+    best = _best_relations(how, kind)
+    facts = {
+        "problem": None,
+        "measured": measured,
+        "head": head,
+        "does": [one.name for one in own if one.does],
+        "parsed": len(relations) > 0,
+        "words": many_sentences.GAIN_WORDS,
+        "heads": len(kind),
+        "counts": counts,
+        "syntactic": own[1],
+    }
+    shows = {"works": Table(table, floats="%.3f", helps=WORK_HELPS)}
+    if len(relations):
+        shows["relations"] = Table(
+            relations, floats="%.3f", formats={"right": "percent", "best offset": "percent"}, most_rows=12
+        )
+        shows["best"] = Table(
+            best,
+            floats="%.3f",
+            formats={"right": "percent", "best offset": "percent"},
+            most_rows=12,
+            chooses=best[["layer", "head"]].to_dict("records"),
+            sets={"layer": LAYER, "head": HEAD},
+        )
+    return Result(shows, facts, {"measures": np.array([one.measure for one in own])})
+
+
+def _relations(how: Distributions, row: int) -> pd.DataFrame:
+    """Every relation in both directions: how often the largest weight of this head is on the partner."""
+    rows = [
+        {
+            "relation": how.relations[relation],
+            "looks": grammar.DIRECTIONS[direction],
+            "words": int(words),
+            "right": float(how.hits[row, direction, relation]),
+            "best offset": float(how.yardstick[row, direction, relation]),
+            "offset": int(how.offset[row, direction, relation]),
+        }
+        for (direction, relation), words in np.ndenumerate(how.words[row])
+        if words >= many_sentences.GAIN_WORDS
+    ]
+    table = pd.DataFrame(rows, columns=["relation", "looks", "words", "right", "best offset", "offset"])
+    table["gain"] = table["right"] - table["best offset"]
+    return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
+
+
+def _best_relations(how: Distributions, places: Sequence[tuple[str, int, int]]) -> pd.DataFrame:
+    """For every relation and direction the head of this kind that is right most often."""
+    tables = [_relations(how, how.row(place)).assign(layer=place[1], head=place[2]) for place in places]
+    table = pd.concat(tables, ignore_index=True)
+    if table.empty:
+        return table
+    best = table.loc[table.groupby(["relation", "looks"])["right"].idxmax()]
+    columns = ["relation", "looks", "layer", "head", "right", "best offset", "offset", "gain", "words"]
+    return best.sort_values("gain", ascending=False, kind="stable", ignore_index=True)[columns]
+
+
 def _gold_file(run: Run) -> Path | None:
     """The file of gold links that comes with the opened checkpoint; None: there is none."""
     path = checkpoint_path(run.opened.name) / alignments.GOLD_FILE
@@ -395,14 +774,18 @@ def _typed_pairs(text: str) -> list[tuple[str, str]]:
     wrong = [part for part in parts if len(part) != 2 or not all(side.strip() for side in part)]
     if wrong or not parts:
         shown = " = ".join(wrong[0]) if wrong else text
-        raise ValueError(f"“{shown}” is no pair. Write: A dog runs. = Ein Hund rennt. | It is late. = Es ist spät.")
+        raise ValueError(
+            sentence(
+                "“{typed}” is no pair. Write: A dog runs. = Ein Hund rennt. | It is late. = Es ist spät.", typed=shown
+            )
+        )
     return [(source.strip(), target.strip()) for source, target in parts]
 
 
 REFERENCES = {"gold": "By reading: gold", "silver": "By a statistical model: silver"}
 ALIGNED_BY = choice(
     "Words aligned",
-    lambda run: {name: label for name, label in REFERENCES.items() if name != "gold" or _gold_file(run)},
+    lambda run: {name: say_label(label) for name, label in REFERENCES.items() if name != "gold" or _gold_file(run)},
     key="align_by",
 )
 TYPED_PAIRS = text(
@@ -433,7 +816,7 @@ def _align(run: Run, reference: str, pairs: str | None) -> Iterator[tuple[float,
             aligned = [AlignedPair(*pair, each) for pair, each in zip(typed, links, strict=True)]
         yield from alignments.measure_alignment(run.opened, aligned, reference, others=known)
     except ValueError as error:
-        yield 1.0, str(error)
+        yield 1.0, sentence_of(error)
 
 
 ALIGN = OnRequest(
@@ -448,6 +831,7 @@ READINGS = {"predicts": "rows as what they predict", "reads": "rows as what they
 
 @view(
     "Which heads align words",
+    group=OVER_MANY,
     code=(
         alignments.word_weights,
         alignments.make_links,
@@ -541,67 +925,6 @@ def _alignment_table(found: AlignmentReport, places: Sequence[dict[str, Any]], o
 
 
 PRODUCTS = {"qk": "W_Q W_Kᵀ", "ov": "W_V W_O"}
-
-
-@view(
-    "Weights of the head",
-    code=(
-        head_weights.singular_values,
-        head_weights._of_product,
-        head_weights.promoted_logits,
-        head_weights.copy_score,
-    ),
-)
-def weights(run: Run) -> Result:
-    """Singular values of the two products of a head's matrices, and what each token promotes through the second."""
-    attention = run.attention
-    if attention.projections is None:
-        return Result(facts={"read": False})
-    arrays = run.compute(head_weights.weight_arrays, run.opened, run.trace, run.kind, run.layer, run.head)
-    looks = zip(((OKABE_ITO[0], "circle"), (OKABE_ITO[5], "diamond-open")), PRODUCTS.items(), strict=True)
-    curves = {name: Line(np.arange(1, len(arrays[key]) + 1), arrays[key], *look) for look, (key, name) in looks}
-    axes = ("singular values, the largest first", "singular value")
-    shows = {"values": Lines(curves, axes, ".4g", height=320, layout={"yaxis": {"rangemode": "tozero"}})}
-    if "run_ids" in arrays:
-        shows["dictionary"] = _dictionary(run, arrays)
-    shared = attention.kv_head or ()
-    mates = [number for number, group in enumerate(shared) if group == shared[run.head]]
-    facts = {
-        "read": True,
-        "sizes": (attention.key_input.shape[-1], attention.d_k, attention.v.shape[-1]),
-        "halves": [(PRODUCTS[key], *_most_of_squares(arrays[key])) for key in PRODUCTS],
-        "biases": attention.projections.biases,
-        "mates": mates if len(mates) > 1 else [],
-        "dictionary": "run_ids" in arrays,
-        "writes": run.stream.predicts is not None,
-        "copy_score": arrays.get("copy_score"),
-    }
-    return Result(shows, facts, arrays)
-
-
-def _most_of_squares(values: Array) -> tuple[int, float]:
-    """How many of the largest make up 90 % of the sum of all squares, and this sum."""
-    squares = values**2
-    return int(np.searchsorted(np.cumsum(squares), 0.9 * squares.sum())) + 1, float(squares.sum())
-
-
-def _dictionary(run: Run, arrays: dict[str, Array]) -> pd.DataFrame:
-    """A row for each token that the head may attend to, with the pieces that it promotes."""
-    columns = {"token": numbered(run.attention.key_tokens)}
-    for key, title in {"embedding": "its embedding promotes", "run": "its vector in this run promotes"}.items():
-        pieces = [labels(run.opened.tokenizer.tokens(ids)) for ids in arrays[f"{key}_ids"].tolist()]
-        columns[title] = [
-            ", ".join(f"{piece} ({logit:.2g})" for piece, logit in zip(*row, strict=True))
-            for row in zip(pieces, arrays[f"{key}_logits"].tolist(), strict=True)
-        ]
-    return pd.DataFrame(columns)
-
-
-@view("Rules and formulas", code=(head_summary.name_type,))
-def rules(_: Run) -> Result:
-    """The formula of every number in the table, and the rules that name a head, in order."""
-    limits = ("POSITIONAL", "SINK", "LOCAL", "BROAD", "MONOTONE")
-    return Result(facts={name.lower(): getattr(head_summary, name) for name in limits})
 
 
 @answer

@@ -18,6 +18,7 @@ from pages.views.controls import SWITCH, choice, menu, number, slider, toggle
 from viz.activations import activation
 from viz.forms import Bars, Line, Lines, Map, Maps, Scale, Strips, Table
 from viz.heatmap import row_names
+from viz.labels import say_label
 from viz.latex import block_equation, latex_number, multiplied
 from viz.special.layer_by_layer import MEASURES, StreamPath
 from viz.special.logit_lens import lens_grid, lens_map
@@ -44,7 +45,12 @@ def _last_stack(run: Run) -> str:
     return list(run.trace.streams)[-1]
 
 
-STACK = choice("Stack", lambda run: {name: name.title() for name in run.trace.streams}, _last_stack, key="layers_stack")
+STACK = choice(
+    "Stack",
+    lambda run: {name: say_label(name.title()) for name in run.trace.streams},
+    _last_stack,
+    key="layers_stack",
+)
 TOKEN = menu("Token", _rows, lambda run, stack: row_in(run, stack), key="layers_token", follows=True)
 STEP = menu(
     "Step",
@@ -127,7 +133,7 @@ def inside(run: Run, stack: str = STACK, token: int = TOKEN, step: int = STEP, d
             "count": len(strips),
             "width": len(vectors["x, input"]),
             "norm": norm.kind if norm else "",
-            "equation": _equation(sublayer, norm, token, dimension) if norm else "",
+            "equation": _equation(sublayer, norm, token, dimension) if norm and sublayer.adds else "",
             "apart": np.abs(norm.normed - normed).max() if norm else None,
         },
     )
@@ -145,6 +151,9 @@ def _vectors(sublayer: SubLayer, position: int) -> dict[str, Array]:
         first = {"x, input": x} | ({f"{norm}(x)": normed} if sublayer.norm else {})
         product = f"{sublayer.multiplier:.4g} · sub-layer"
         return {**first, "sub-layer": sublayer.result[position], product: out, f"x + {product}": added}
+    if not sublayer.adds:
+        after = sublayer.norm and not sublayer.norm_first
+        return {"x, input": x, "sub-layer": out} | ({f"{norm}(sub-layer)": normed} if after else {})
     if sublayer.norm is None:
         return {"x, input": x, "sub-layer": out, "x + sub-layer": added}
     if sublayer.layer_input is not None:
@@ -167,7 +176,7 @@ def _equation(sublayer: SubLayer, norm: NormSteps, position: int, dimension: int
         "result": sublayer.result if sublayer.result_norm else None,
     }
     numbers = {name: values[position, dimension] for name, values in rows.items() if values is not None}
-    numbers |= {"mean": norm.mean, "std": norm.std, "gamma": norm.gamma[dimension]}
+    numbers |= {name: getattr(norm, name)[dimension] for name in ("mean", "std", "gamma")}
     numbers |= {} if norm.beta is None else {"beta": norm.beta[dimension]}
     return multiplied(block_equation(numbers, dimension, sublayer.norm_first, norm.kind), sublayer.multiplier)
 
@@ -190,7 +199,7 @@ def lens(run: Run, stack: str = STACK, token: int = TOKEN, every: bool | None = 
     final = tokenizer.tokens(read.predicted.tolist())
     tops = [tokenizer.tokens(read.top[i, token].tolist()) for i in at]
     names = list(rows.values()), final
-    norm = run.opened.norm_after(stack)
+    norm = run.trace.streams[stack].last_norm
     return Result(
         {
             "lens": lens_grid(tops, read.probabilities[at, token], steps, final[token]),

@@ -13,10 +13,11 @@ from model.network.masks import causal_mask, padding_mask
 from model.run import Run
 from pages.views import Result, answer, view
 from pages.views.chosen_token import QUERY
-from pages.views.controls import choice, number
+from pages.views.controls import SWITCH, choice, number, toggle
 from pages.views.names import axes, probabilities
-from viz.forms import VISIBLE, Bars, Map, Maps, Mark, Scale
+from viz.forms import Bars, Map, Maps, Mark, Scale
 from viz.heatmap import row_names
+from viz.labels import say_options
 from viz.theme import CHOSEN, OKABE_ITO, WEIGHTS
 from viz.tokens import labels
 
@@ -24,24 +25,35 @@ MOST_PADS = 8
 PLACES = {"all": "Every layer", "layer": "This layer only"}
 
 
-@view("What is hidden", code=(padding_mask, causal_mask, MultiHeadAttention._explicit))
-def masks(run: Run) -> Result:
-    """The mask of a head, its scores before and after it, and its weights."""
-    attention, head = run.attention, run.head
+def _liftable(run: Run) -> dict[bool, str]:
+    return SWITCH if run.attention.causal and not run.attention.mask[run.head].all() else {}
+
+
+WITHOUT = toggle("Without the causal mask", _liftable, key="without")
+
+
+@view("What is hidden", code=(padding_mask, causal_mask, LiftCausalMask, MultiHeadAttention._explicit))
+def masks(run: Run, without: bool | None = WITHOUT) -> Result:
+    """The mask of a head, its scores before and after it, and its weights; with a switch, without the causal mask."""
+    lifted = run.forced(*run.trace.interventions, LiftCausalMask(run.layer)) if without else None
+    attention, head = (lifted or run).attention, run.head
     mask, scaled = attention.mask[head], attention.pre_softmax[head]
     scores = Scale.signed(scaled)
-    scores = Scale(scores.low, scores.high, title=f"score (2, 3)<br>{scores.low:.3g} to {scores.high:.3g}")
-    weights = Scale(0, 1, WEIGHTS, "weight (4)<br>0 to 1")
+    scores = Scale(scores.low, scores.high, title=f"score (1, 2)<br>{scores.low:.3g} to {scores.high:.3g}")
+    weights = Scale(0, 1, WEIGHTS, "weight (3)<br>0 to 1")
     maps = {
-        "1  The mask (blue: visible)": Map(np.ones_like(scaled), mask, VISIBLE, "visible"),
-        "2  Scaled scores, before the mask": Map(scaled, None, scores, "scaled score"),
-        "3  Scaled scores, after the mask": Map(scaled, mask, scores, "scaled score"),
-        "4  Softmax of 3: attention weights": Map(attention.pattern[head], mask, weights),
+        "1  Scaled scores": Map(scaled, None, scores, "scaled score"),
+        "2  Masked scores": Map(scaled, mask, scores, "scaled score"),
+        "3  Softmax of 2: weights": Map(attention.pattern[head], mask, weights),
     }
     causal = next((kind for kind in run.trace.kinds if kind.causal), None)
     shape = mask_shape(mask, attention.causal, attention.crosses)
-    facts = {"mask": shape, "causal": causal, "tau": attention.temperature[head]}
-    return Result({"maps": Maps(*axes(attention), maps, across=2)}, facts)
+    facts = {"attention": attention, "mask": shape, "causal": causal, "tau": attention.temperature[head]}
+    if lifted:
+        facts["later"] = future_mass(attention.pattern)[head]
+        facts["before"] = future_mass(run.attention.pattern)[head].max()
+        facts["totals"] = run.trace.log_probability, lifted.trace.log_probability
+    return Result({"maps": Maps(*axes(attention), maps)}, facts | {"lifted": bool(lifted)}, drawn=lifted)
 
 
 def _pads(run: Run) -> tuple[int, int]:
@@ -105,7 +117,7 @@ def orders(run: Run, row: int = QUERY) -> Result:
 
 
 def _places(run: Run) -> dict[str, str]:
-    return PLACES if run.attention.causal else {}
+    return say_options(PLACES) if run.attention.causal else {}
 
 
 @view("Lift the causal mask", code=(LiftCausalMask, future_mass))

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 
 from model.background.sizes import Work, break_even, count_parameters, multiply_adds, work_by_length
-from model.background.table_3 import TABLE_3, rounded_millions
+from model.background.table_3 import rounded_millions
 from model.checkpoints.card import evaluate_command, in_digits
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import CheckpointError, load_checkpoint, shown_name
+from model.language import joined, sentence
 from model.network.config import PRESETS
 from model.network.encoder_decoder import Transformer
 from model.run import Run
@@ -19,6 +20,7 @@ from model.trace import KIND_TITLES
 from pages.views import Need, Result, answer, view
 from pages.views.names import card_of, is_outdated
 from viz.forms import Document, Line, Lines, Mark, Table
+from viz.labels import TYPED
 from viz.latex import signed
 from viz.special.model_card import ATTENTION, COLOURS, amount, lengths_to_plot, log_axes, percentages
 
@@ -105,7 +107,7 @@ def _work_by_length(lengths: np.ndarray, work: np.ndarray, n: int, longest: int,
     places = sorted([*places, (even, f"attention costs<br>as much: {even:,.0f}")])
     marks = []
     for row, (at, words) in enumerate(places):
-        side = "right" if lengths[-1] ** 0.5 < at < places[-1][0] else "left"
+        side = "right" if lengths[-1] ** 0.5 < at else "left"
         place = {"xanchor": side, "align": side, "xshift": 0, "y": 0.22 - 0.11 * row, "yanchor": "auto"}
         marks.append(Mark(x=at, text=words, at=place | {"font": {"size": 12}}))
     titles = "tokens n, of source and of target (log)", "multiply-adds in one pass (log)"
@@ -123,7 +125,7 @@ def scores(run: Run) -> Result:
         "intervals": any(score.plus_minus is not None for score in card.scores),
         "translates": Need.CROSS_ATTENTION in run.opened.features,
         "rows": len(card.log),
-        "end": _in_words(card.log[-1]) if card.log else "",
+        "end": card.log[-1] if card.log else {},
     }
     last = {f"log_{column}": np.array(value) for column, value in (card.log[-1] if card.log else {}).items()}
     if not card.scores:
@@ -141,21 +143,6 @@ def scores(run: Run) -> Result:
     commands = [evaluate_command(run.opened.name, dataset, card.scores) for dataset in sets]
     numbers = {"value": np.array([score.value for score in card.scores])} | last
     return Result({"scores": table, "commands": Document.of_code("\n".join(commands), "bash")}, facts, numbers)
-
-
-def _in_words(end: Mapping[str, float]) -> str:
-    """The last row of a log."""
-    names = {
-        "train_loss": "training loss",
-        "dev_loss": "development loss",
-        "dev_bleu": "development BLEU, greedy",
-        "dev_bits_per_byte": "development bits per byte",
-        "dev_accuracy": "accuracy on masked tokens",
-    }
-    measures = [f"{name} {end[column]:.4g}" for column, name in names.items() if column in end]
-    places = [f"{name} {end[name]:,.0f}" for name in ("step", "epoch") if name in end]
-    hours = [f"{end['hours']:.2f} hours"] if "hours" in end else []
-    return f"{', '.join(places + hours)}; {', '.join(measures)}"
 
 
 @view("Configuration")
@@ -177,20 +164,24 @@ def configuration(run: Run) -> Result:
     for name, count in paper.items():
         total, stated, d_model = sum(count.values()), rounded_millions(name), PRESETS[name].d_model
         difference = signed(100 * (total / (stated * 1e6) - 1), "+.1f")
-        compared.append(f"{name} {total / 1e6:.1f} M, {difference} % from {stated} M")
+        facts = {"model": name, "millions": total / 1e6, "difference": difference, "stated": stated}
+        compared.append(sentence("{model} {millions:.1f} M, {difference} % from {stated} M", **facts))
         low, high = ((1e6 * (stated + half) - total) / d_model + PRESETS[name].vocab_size for half in (-0.5, 0.5))
-        needed.append(f"{low:,.0f} to {high:,.0f} for {name}")
+        needed.append(sentence("{low:,.0f} to {high:,.0f} for {model}", low=low, high=high, model=name))
+    tables = pd.DataFrame({"field": fields, **written}), pd.DataFrame({"part": [*named, "together"], **columns})
+    for table in tables:
+        table.attrs[TYPED] = [shown_name(run.opened.name)]
     files = pd.DataFrame({"file": list(card.files), "bytes": np.array(list(card.files.values()), float)})
     return Result(
         {
-            "fields": Table(pd.DataFrame({"field": fields, **written})),
-            "parameters": Table(pd.DataFrame({"part": [*named, "together"], **columns}), LOCALIZED),
+            "fields": Table(tables[0]),
+            "parameters": Table(tables[1], LOCALIZED),
             "files": Table(files, LOCALIZED),
         },
         {
             "outdated": is_outdated(run, card),
-            "compared": "; ".join(compared),
-            "needed": " and ".join(needed),
+            "compared": sentence("{base}; {big}", base=compared[0], big=compared[1]),
+            "needed": joined(needed),
             "per_parameter": _weights_size(card.files) / sum(parts.values()),
             "device": run.opened.device.partition(":")[0],
             "dtype": str(run.opened.dtype),
@@ -215,24 +206,6 @@ def work_of_sentence(run: Run) -> Result:
         }
     )
     return Result({"work": Table(table, LOCALIZED)}, {"total": sum(totals)})
-
-
-@view("The paper's Table 3")
-def table_3(_: Run) -> Result:
-    """The paper's ablations, each with its difference from the base model."""
-    base = TABLE_3[0]
-    table = pd.DataFrame(
-        {
-            "": [row.group for row in TABLE_3],
-            "changed": [row.change for row in TABLE_3],
-            "PPL (dev)": [row.perplexity for row in TABLE_3],
-            "BLEU (dev)": [row.bleu for row in TABLE_3],
-            "BLEU against base": [row.bleu - base.bleu for row in TABLE_3],
-            "parameters, millions": [np.nan if row.millions is None else float(row.millions) for row in TABLE_3],
-        }
-    )
-    formats = {"PPL (dev)": "%.2f", "BLEU (dev)": "%.1f", "BLEU against base": "%+.1f"}
-    return Result({"rows": Table(table, LOCALIZED, formats)})
 
 
 @view("Data, terms, limits")

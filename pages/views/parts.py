@@ -1,4 +1,4 @@
-"""Sums over what parts of the model wrote, as pictures: the largest parts by name, all others together."""
+"""Numbers of heads and of other parts, as pictures: maps of heads, and the largest parts of a sum by name."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,10 +8,12 @@ import numpy as np
 
 from model.analysis.written import head_of_part
 from model.run import Run
-from model.trace import Array
-from pages.views.controls import HEAD, KIND, LAYER
-from viz.forms import Bars
-from viz.theme import OKABE_ITO
+from model.trace import KIND_TITLES, Array
+from pages.views.controls import CLICKED_HEAD, HEAD, KIND, LAYER
+from viz.forms import Bars, Scale
+from viz.labels import say_label
+from viz.special.what_if import HeadMaps
+from viz.theme import OKABE_ITO, WEIGHTS
 
 MOST = 12
 """parts that have a name in a picture"""
@@ -23,11 +25,11 @@ def part_label(name: str) -> str:
     """The name of a part on screen: "cross L2H5", "decoder L1 feed-forward", "embedding"."""
     if head := head_of_part(name):
         kind, layer, number = head
-        return f"{STACKS.get(kind, kind)} L{layer}H{number}"
+        return f"{say_label(STACKS.get(kind, kind))} L{layer}H{number}"
     words = name.replace("feed_forward", "feed-forward").replace("_attn", "-attention")
     if match := _PLACE.fullmatch(words):
-        return f"{STACKS.get(match[1], match[1])} L{match[2]} {match[3]}"
-    return words
+        return f"{say_label(STACKS.get(match[1], match[1]))} L{match[2]} {say_label(match[3])}"
+    return say_label(words)
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Ranked:
     @property
     def labels(self) -> list[str]:
         """As on screen, that of the rest included."""
-        return [*map(part_label, self.parts), *([f"{self.others} others"] if self.others else [])]
+        return [*map(part_label, self.parts), *([say_label(f"{self.others} others")] if self.others else [])]
 
 
 def rank(values: Mapping[str, float], most: int = MOST) -> Ranked:
@@ -75,3 +77,35 @@ def head_choices(run: Run, parts: Sequence[str]) -> list[dict[str, str | int]]:
     """What a click on each part chooses: the head that wrote it, or the one that is chosen already."""
     here = run.kind, run.layer, run.head
     return [dict(zip(("kind", "layer", "head"), head_of_part(part) or here, strict=True)) for part in parts]
+
+
+def head_maps(
+    run: Run, values: Mapping[str, Array], what: str, scale: Scale | None = None, number: str = ".2f", unit: str = ""
+) -> HeadMaps:
+    """Kind -> (layer, head), a number of each head; a click chooses the head.
+
+    Without a scale, the numbers are not negative, and the largest is the end of the colours.
+    """
+    highest = max((float(np.nanmax(table, initial=0.0)) for table in values.values()), default=0.0)
+    return HeadMaps(
+        values=values,
+        layers={kind: run.trace.kind(kind).layers for kind in values},
+        names=KIND_TITLES,
+        chosen=(run.kind, run.layer, run.head),
+        what=what,
+        scale=scale or Scale(0, highest or 1.0, WEIGHTS),
+        unit=unit,
+        number=number,
+        sets=CLICKED_HEAD,
+    )
+
+
+def signed_head_maps(run: Run, heads: Mapping[str, float], what: str, number: str, kinds: Sequence[str]) -> HeadMaps:
+    """What each head of these kinds adds, by the names of parts; NaN where a head is none of them."""
+    values = {kind.name: np.full((len(kind.layers), kind.heads), np.nan) for kind in map(run.trace.kind, kinds)}
+    for part, value in heads.items():
+        kind, layer, head = head_of_part(part)
+        if kind in values:
+            values[kind][run.trace.kind(kind).layers.index(layer), head] = value
+    scale = Scale.signed(*(table[np.isfinite(table)] for table in values.values()))
+    return head_maps(run, values, what, scale, number)

@@ -12,6 +12,7 @@ from model.analysis.positions import position_table, word_order
 from model.analysis.positions.rotation import extend_angles, rotate_pairs, rotated_head, shifted_scores, with_rope
 from model.analysis.positions.score_bias import biased_head
 from model.analysis.stream import vocabulary
+from model.language import later
 from model.network.embedding import InputEmbedding, sinusoids
 from model.network.masks import alibi_bias, alibi_slopes
 from model.network.rotary import rotate, rotation
@@ -22,6 +23,7 @@ from pages.views.chosen_token import query_of, row_in
 from pages.views.controls import choice, menu, number, several, slider, text
 from pages.views.names import axes, input_titles, score_by_offset
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale, Texts
+from viz.labels import say_options
 from viz.latex import error_text
 from viz.special.position_waves import block_equation, block_map, clock_chart, wave_chart
 from viz.special.positional_encoding import (
@@ -115,7 +117,7 @@ def _dimensions(run: Run) -> tuple[int, int]:
     return (2, _table(run, None).shape[1]) if _adds(run) else NOTHING
 
 
-OFF = {"encoder": "Encoder", "both": "Encoder and decoder"}
+OFF = {"encoder": "Encoder", "both": later("Encoder and decoder")}
 
 
 def _words(run: Run) -> tuple[tuple[int, ...], ...]:
@@ -134,7 +136,9 @@ def _orders(run: Run) -> tuple[str, ...]:
 SEED = number("Seed", (0, 9999), 1, key="pe_seed")
 ORDER = text("… or type an order", _orders, key="pe_order")
 LEFT_OUT = choice(
-    "Positions left out of", lambda run: OFF if _adds(run) and len(run.trace.streams) == 2 else {}, key="pe_off"
+    "Positions left out of",
+    lambda run: say_options(OFF) if _adds(run) and len(run.trace.streams) == 2 else {},
+    key="pe_off",
 )
 
 
@@ -272,11 +276,13 @@ POSITIONS = slider("Positions", _most_positions, 64, key="positions")
 DIMENSIONS = slider("Dimensions", _dimensions, lambda run: _dimensions(run)[1], key="dimensions")
 SIDE = choice(
     "Sentence",
-    lambda run: {side: side.capitalize() for side in _sides(run)} if _adds(run) and len(_sides(run)) > 1 else {},
+    lambda run: (
+        say_options({side: side.capitalize() for side in _sides(run)}) if _adds(run) and len(_sides(run)) > 1 else {}
+    ),
     key="side",
 )
 ANGLES = {"cos": "Cosine", "sin": "Sine"}
-ANGLE = choice("Show", lambda run: ANGLES if _scheme(run) == "rope" else {}, key="pe_angle")
+ANGLE = choice("Show", lambda run: say_options(ANGLES) if _scheme(run) == "rope" else {}, key="pe_angle")
 
 
 @view("The encoding", code=(sinusoids, InputEmbedding, rotation, rotate, alibi_slopes, alibi_bias))
@@ -314,6 +320,7 @@ def _added(run: Run, rows: int, columns: int, side: str | None) -> Result:
     )
     facts = {"learned": config.positions == "learned", "sines": sines, "d_model": config.d_model}
     facts |= {"factor": run.opened.embedding_scale, "types": Need.ADDED_TYPES in run.opened.features}
+    facts["stacks"] = len(run.trace.streams)
     return Result({"table": picture}, {"scheme": "added"} | facts)
 
 
@@ -530,7 +537,7 @@ def _rotary_axes(run: Run) -> tuple[list[str], list[str]]:
     return axes(_place(run, "rotary")[0]) if _scheme(run) == "rope" else ([], [])
 
 
-MEASURE = choice("Similarity", lambda run: MEASURES if _adds(run) else {}, key="measure")
+MEASURE = choice("Similarity", lambda run: say_options(MEASURES) if _adds(run) else {}, key="measure")
 ORIGIN = slider("From position", _origins, lambda run, side: (_origins(run, side)[1] + 1) // 2, key="from")
 QUERY = menu(
     "Query",

@@ -1,7 +1,8 @@
 """Side by side: two heads, two sentences or two checkpoints on one colour scale, with the difference."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -9,27 +10,62 @@ import pandas as pd
 
 from model.analysis.distributions import entropy
 from model.analysis.heads.two_heads import Joined, Side, align_tokens, join, largest_weight, piece_table, word_table
+from model.analysis.runs.one_word import apart_by_part, cosine, mean_cosine, stream_steps
+from model.analysis.runs.patching import Question, Restored, correspond, patch_from, restored
 from model.analysis.runs.revisions import (
     block_differences,
     head_differences,
     output_differences,
     ranked_heads,
 )
+from model.analysis.runs.two_runs import largest_changes
+from model.analysis.sweep import sweep
 from model.analysis.words import attention_words, merge
+from model.analysis.written import head_of_part
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import shown_name
-from model.run import Place, Run
+from model.interventions import Patch, describe
+from model.language import sentence_of
+from model.needs import Need
+from model.run import Place, Run, decode
 from model.trace import KIND_TITLES, Array, Trace
-from pages.views import Result, answer, view
-from pages.views.controls import CLICKED_HEAD, another_run
+from pages.views import OnRequest, Result, answer, view
+from pages.views.chosen_token import FUNCTION_WORDS
+from pages.views.controls import another_run, choice, menu, text
 from pages.views.names import axes
-from viz.forms import Bars, Scale, Texts
+from pages.views.parts import head_maps, part_bars, part_label, rank, signed_head_maps
+from pages.views.two_texts import (
+    ALL_HEADS,
+    AT,
+    PATCH_HEAD,
+    PATCH_LAYER,
+    PLACE,
+    SUBLAYERS,
+    TARGETS,
+    WORD,
+    TwoTexts,
+    has_middle,
+    link_of,
+    path_of,
+    positions_at,
+    question_of,
+    second,
+    share_maps,
+    stack_of,
+    top_ids,
+    two_texts,
+    why_not,
+)
+from viz.forms import Bars, Line, Lines, Outcome, Texts
 from viz.heatmap import slanted_room
+from viz.labels import say_label
 from viz.special.heads_and_layers import word_names, word_rows
 from viz.special.side_by_side import LONGEST_TICK, Panel, Shared, SideMaps, paired_names, short_ticks
 from viz.special.what_if import HeadMaps
-from viz.theme import WEIGHTS
+from viz.theme import GUIDE, OKABE_ITO
+from viz.tokens import labels, word
 
+PATCHES = "Patch"
 MOST_NAMED = 12
 """tokens in one line"""
 
@@ -249,17 +285,254 @@ def _on_same_tokens(opened: Checkpoint, trace: Trace) -> Trace:
 
 def _by_head(run: Run, differences: Mapping[tuple[str, int], Array], what: str) -> HeadMaps:
     values = {kind.name: np.stack([differences[kind.name, layer] for layer in kind.layers]) for kind in run.trace.kinds}
-    highest = max((float(np.nanmax(table, initial=0.0)) for table in values.values()), default=0.0) or 1.0
-    return HeadMaps(
-        values=values,
-        layers={kind.name: kind.layers for kind in run.trace.kinds},
-        names=KIND_TITLES,
-        chosen=(run.kind, run.layer, run.head),
-        what=what,
-        scale=Scale(0, highest, WEIGHTS),
-        number=".3g",
-        sets=CLICKED_HEAD,
-    )
+    return head_maps(run, values, what, number=".3g")
+
+
+@view("One patch", code=(Patch, patch_from), tab=PATCHES, needs=(Need.LOGITS,))
+def patch(
+    run: Run,
+    right: Run = RIGHT,
+    targets: str | None = TARGETS,
+    word: str | None = WORD,
+    place: str | None = PLACE,
+    layer: int | None = PATCH_LAYER,
+    head: int | None = PATCH_HEAD,
+    at: str | None = AT,
+) -> Result:
+    """What the left run makes of one activation of the right run."""
+    facts, shows = _begin_patch(run, right, targets, word)
+    right = second(run, right)
+    if facts["state"] != "open" or place is None:
+        return Result(shows, facts if place else facts | {"state": facts["state"] if shows == {} else "unread"})
+    both = two_texts(run, right, targets)
+    question = question_of(both, word)
+    facts |= {"same_target": targets == "same", "problem": "", "writes": _writes(run)}
+    try:
+        positions = positions_at(both.pairs[stack_of(run, place)], at)
+        one_head = None if head in (None, ALL_HEADS) else head
+        change = run.compute(patch_from, run.opened, both.other, path_of(run, place, layer), positions, one_head)
+        patched = run.forced(*run.trace.interventions, change).trace
+        shows |= _decoded_again(run, right, change) if facts["writes"] else {}
+    except ValueError as error:
+        return Result(shows, facts | {"problem": sentence_of(error)})
+    after = question.score(patched.logits)
+    facts |= {
+        "change": describe(change, run.opened.model),
+        "after": after,
+        "share": (after - facts["before"]) / (facts["goal"] - facts["before"]) if facts["differs"] else None,
+        "link": run.compute(link_of, run.opened, change),
+    }
+    shows |= {
+        "words": _word_bars(run, both, patched, question),
+        "heads": head_maps(run, largest_changes(run.trace, patched), "largest change of a weight"),
+    }
+    numbers = {"logits_before": both.trace.logits, "logits_patched": patched.logits, "logits_right": both.other.logits}
+    return Result(shows, facts, numbers)
+
+
+def _begin_patch(run: Run, right: Run, targets: str | None, word: str | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Facts and pictures of both views of the tab: the two texts, and log p of the chosen word in both."""
+    if reason := why_not(run, right, targets):
+        return {"state": reason if reason in ("run", "models") else "problem", "problem": reason}, {}
+    facts = {"second": _chosen_text(run, right), "middle": has_middle(run)}
+    both = two_texts(run, right, targets)
+    texts = {"Left: patched": both.trace.source, "Right: where the values come from": both.other.source}
+    shows = {"texts": Texts(texts, compared=True)}
+    if word is None:
+        return facts | {"state": "row"}, shows
+    question = question_of(both, word)
+    return facts | {
+        "state": "open",
+        "row": question.row,
+        "word": run.opened.tokenizer.tokens([question.token])[0],
+        "before": question.score(both.trace.logits),
+        "goal": question.goal(both.other),
+        "differs": question.is_open(both.trace, both.other),
+    }, shows
+
+
+def _chosen_text(run: Run, right: Run) -> str:
+    """The second text, where nobody has chosen it."""
+    other = second(run, right)
+    return "" if other is right else other.trace.source
+
+
+def _writes(run: Run) -> bool:
+    """Whether the model writes something of its own."""
+    return len(run.trace.streams) > 1 or bool(run.request.continuation)
+
+
+def _decoded_again(run: Run, right: Run, change: Patch) -> dict[str, Outcome | Texts]:
+    """What the model writes without and with the patch; a typed target is not what a model wrote."""
+    free = replace(run, request=replace(run.request, target=None))
+    own = free.decoded(*run.trace.interventions).trace
+    new = free.decoded(*run.trace.interventions, change).trace
+    scores = {"log p without the patch": own.log_probability, "log p with it": new.log_probability}
+    again = Outcome("Decoded again, with the patch", own.written, new.written, scores)
+    return {"again": again, "right": Texts({"Right: what the model writes": right.trace.written})}
+
+
+def _word_bars(run: Run, both: TwoTexts, patched: Trace, question: Question) -> Bars:
+    ids = top_ids(both, patched, question)
+    rows = {"left": both.trace, "patched": patched, "right": both.other}
+    values = {
+        name: trace.probabilities[question.other_row if name == "right" else question.row][ids]
+        for name, trace in rows.items()
+    }
+    names = labels(run.opened.tokenizer.tokens(ids))
+    return Bars(names, values, ("token", "probability"), (0, 1.05), number=".2%", what="token", height=320)
+
+
+def _restore(run: Run, right: Run, targets: str | None, word: str | None) -> Iterator[tuple[float, Restored]]:
+    """Patch each layer and position, and each layer and head."""
+    both = two_texts(run, right, targets)
+    return restored(run.opened, both.trace, both.other, both.pairs, question_of(both, word))
+
+
+def _restore_case(run: Run, right: Run, targets: str | None, word: str | None) -> tuple | None:
+    both = two_texts(run, right, targets)
+    if both is None or word is None or not question_of(both, word).is_open(both.trace, both.other):
+        return None
+    return both.trace, both.other, word
+
+
+EVERY_PATCH = OnRequest(
+    "Patch each layer and position, and each head", "patch_map", _restore, _restore_case, icon=":material/play_arrow:"
+)
+
+
+@view("Every patch", code=(restored, sweep), tab=PATCHES, needs=(Need.LOGITS,), on_request=EVERY_PATCH)
+def patches(
+    run: Run,
+    right: Run = RIGHT,
+    targets: str | None = TARGETS,
+    word: str | None = WORD,
+    outcome: Restored | None = None,
+) -> Result:
+    """How much of the difference each layer and position, and each head, restores; a click makes this patch."""
+    facts, _ = _begin_patch(run, right, targets, word)
+    if outcome is None:
+        return Result(facts=facts | {"map": False})
+    shows = share_maps(run, outcome, {"place": PLACE, "layer": PATCH_LAYER, "at": AT, "head": PATCH_HEAD})
+    return Result(shows, facts | {"map": True, "best": _best(run, outcome), "stacks": [*outcome.streams]})
+
+
+def _best(run: Run, outcome: Restored) -> tuple[str, float] | None:
+    """The head that restores most, and its share."""
+    heads = {name: values for name, values in outcome.heads.items() if np.isfinite(values).any()}
+    if not heads:
+        return None
+    kind = max(heads, key=lambda name: np.nanmax(heads[name]))
+    row, head = np.unravel_index(np.nanargmax(heads[kind]), heads[kind].shape)
+    return Place(kind, run.trace.kind(kind).layers[row], int(head)).title, float(heads[kind][row, head])
+
+
+THIRD = text("A third sentence", ("", "She put her money in the bank."), key="word_third")
+STACK = choice(
+    "Stream of the",
+    lambda run: {name: name for name in run.trace.streams if len(run.trace.streams) > 1},
+    key="word_stack",
+)
+
+
+def _common_words(run: Run, right: Run, stack: str | None) -> dict[int, str]:
+    """Positions of tokens that both texts have; words with a meaning of their own come first, the longest ahead."""
+    if why_not(run, right):
+        return {}
+    name = stack or next(iter(run.trace.streams))
+    one, two = (trace.streams[name].tokens for trace in (run.trace, second(run, right).trace))
+    pairs = correspond(one.labels, two.labels, replaced=False)
+    names = labels(one.labels)
+    found = {here: word(one.labels[here]) for here, _ in pairs if not (one.special and one.special[here])}
+    ranked = sorted(found, key=lambda here: (found[here].lower() in FUNCTION_WORDS, -len(found[here]), here))
+    return {here: f"{here} {names[here]}" for here in ranked}
+
+
+COMMON = menu("The word", _common_words, key="word_at", follows=True)
+
+
+@view("One word in two sentences", code=(cosine, apart_by_part), needs=(Need.STREAM,))
+def one_word(
+    run: Run, right: Run = RIGHT, stack: str | None = STACK, at: int | None = COMMON, third: str = THIRD
+) -> Result:
+    """How alike the vectors of one word are in two or three sentences, layer by layer, and which head moves them."""
+    if state := why_not(run, right):
+        return Result(facts={"state": state})
+    chosen, right = {"second": _chosen_text(run, right)}, second(run, right)
+    if at is None:
+        return Result(facts=chosen | {"state": "none"})
+    stack = stack or next(iter(run.trace.streams))
+    token = run.trace.streams[stack].tokens.labels[at]
+    runs = {"left": (run.trace, at), "right": (right.trace, _position_of(run.trace, right.trace, stack, at))}
+    problem = ""
+    if third.strip():
+        try:
+            other = run.compute(decode, run.opened, replace(run.request, source=third, target=None))
+            runs["third"] = (other, _position_of(run.trace, other, stack, at))
+        except ValueError as error:
+            problem = sentence_of(error)
+    if missing := [name for name, (_, place) in runs.items() if place is None]:
+        runs.pop(missing[0])
+        problem = "third"
+    lines, ticks = _cosine_lines(runs, stack)
+    try:
+        parts = run.compute(apart_by_part, *(runs[name][0] for name in ("left", "right")), stack, at, runs["right"][1])
+    except ValueError as error:
+        return Result(
+            {"cosines": lines},
+            chosen | {"state": "read", "parts": 0, "problem": sentence_of(error)} | _word_facts(lines, token),
+        )
+    ranked = rank(parts)
+    heads = {name: value for name, value in parts.items() if head_of_part(name)}
+    first = max(heads, key=lambda name: heads[name]) if heads else None
+    shows = {"cosines": lines, "parts": part_bars(run, ranked, "adds to 1 − cosine")}
+    if heads:
+        kinds = [kind.name for kind in run.trace.kinds if kind.queries == stack]
+        shows["heads"] = signed_head_maps(run, heads, "adds to 1 − cosine", "+.3f", kinds)
+    facts = chosen | {
+        "state": "read",
+        "problem": problem,
+        "parts": len(parts),
+        "apart": sum(parts.values()),
+        "others": (ranked.others, float(ranked.values[-1])),
+        "first": first and (part_label(first), heads[first]),
+        "of_heads": sum(heads.values()),
+    }
+    texts = {f"{name.capitalize()}: position {place}": trace.source for name, (trace, place) in runs.items()}
+    shows["texts"] = Texts(texts)
+    numbers = {"step": np.array(ticks), "part": np.array(list(parts)), "adds": np.array(list(parts.values()))}
+    return Result(shows, facts | _word_facts(lines, token), numbers)
+
+
+def _position_of(trace: Trace, other: Trace, stack: str, at: int) -> int | None:
+    """Where another run has the token: where it corresponds, or where it first stands; None: nowhere."""
+    one, two = (each.streams[stack].tokens.labels for each in (trace, other))
+    places = [place for place, label in enumerate(two) if label == one[at]]
+    return dict(correspond(one, two, replaced=False)).get(at, places[0] if places else None)
+
+
+def _cosine_lines(runs: Mapping[str, tuple[Trace, int]], stack: str) -> tuple[Lines, list[str]]:
+    """The cosine of each two sentences after each sub-layer, and of any two tokens of the left one."""
+    steps = {name: stream_steps(trace, stack) for name, (trace, _) in runs.items()}
+    first = steps["left"]
+    ticks = [step.name if step.layer is None else f"L{step.layer} {say_label(SUBLAYERS[step.name])}" for step in first]
+    x = np.arange(len(first))
+    lines = {}
+    for number, (one, other) in enumerate(combinations(runs, 2)):
+        y = [
+            cosine(a.vectors[runs[one][1]], b.vectors[runs[other][1]])
+            for a, b in zip(steps[one], steps[other], strict=True)
+        ]
+        lines[f"{one} – {other}"] = Line(x, np.array(y), OKABE_ITO[number], "circle", "")
+    others = np.array([mean_cosine(step.vectors) for step in first])
+    lines["two tokens of the left text, in the mean"] = Line(x, others, GUIDE, dash="dot", width=1.5)
+    return Lines(lines, ("after", "cosine"), ".4f", ticks=ticks, height=420), ticks
+
+
+def _word_facts(lines: Lines, token: str) -> dict[str, Any]:
+    pair, *_, rest = (line.y for line in lines.lines.values())
+    lowest = int(pair.argmin())
+    return {"token": token, "top": pair[-1], "lowest": (lines.ticks[lowest], pair[lowest]), "rest": rest[-1]}
 
 
 @answer

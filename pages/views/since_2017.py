@@ -8,12 +8,16 @@ import pandas as pd
 from model.analysis.mechanisms import modern_parts as since
 from model.analysis.positions.rotation import rotate_pairs, rotation_base
 from model.analysis.stream.residual_stream import measure_stream, residual_stream, step_name
+from model.background import digits as digits_8x8
 from model.background.layer_size import layer_sizes
 from model.background.studies import read_study, study_arrays
+from model.language import tr
 from model.needs import parts_of
+from model.network.attention import MultiHeadAttention
 from model.network.feed_forward import FeedForward
 from model.network.residual import Residual
 from model.network.rotary import Rotary
+from model.network.vision import VisionTransformer, cut_patches
 from model.run import Run
 from model.trace import Attention
 from pages.views import Need, Result, answer, view
@@ -23,8 +27,10 @@ from pages.views.names import axes, score_by_offset
 from viz.activations import activation
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale, Strips
 from viz.heatmap import row_names
+from viz.labels import say_label
 from viz.latex import signed
 from viz.special import since_2017 as charts
+from viz.special.vision import read_patches
 from viz.theme import GUIDE, OKABE_ITO, WEIGHTS
 
 OWN, OTHER = OKABE_ITO[0], OKABE_ITO[5]
@@ -165,7 +171,7 @@ def _added(run: Run, token: int) -> Result:
 
 def _norms(run: Run) -> dict[int, str]:
     sublayers = [step.sublayer for step in since.norm_steps(run.trace, run.stream.name)]
-    return {i: SUBLAYERS[s.name] for i, s in enumerate(sublayers) if s.layer == run.layer}
+    return {i: say_label(SUBLAYERS[s.name]) for i, s in enumerate(sublayers) if s.layer == run.layer}
 
 
 NORM = choice(lambda run: f"Norm of layer {run.layer}, at the", _norms, key="since_norm")
@@ -174,9 +180,9 @@ NORM = choice(lambda run: f"Norm of layer {run.layer}, at the", _norms, key="sin
 @view("RMSNorm", code=(Residual, since.compare_norms))
 def norms(run: Run, token: int = TOKEN, norm: int | None = NORM) -> Result:
     """LayerNorm and RMSNorm of one vector of this run; one of them is the model's own."""
-    if norm is None:
-        return Result(facts={"own": None})
     steps = since.norm_steps(run.trace, run.stream.name)
+    if norm is None or steps[norm].norm.kind == "BatchNorm":
+        return Result(facts={"own": None})
     own, names = steps[norm].norm, [step_name(step.sublayer) for step in steps]
     compared = since.compare_norms(run.trace, run.stream.name, norm, token)
     other = {"LayerNorm": "RMSNorm", "RMSNorm": "LayerNorm"}[own.kind]
@@ -247,7 +253,7 @@ def placement(run: Run, token: int = TOKEN) -> Result:
             "placement": last.placement,
             "multiplier": last.multiplier,
             "ends": (stream.norm[token, 0], stream.norm[token, -1]),
-            "last_norm": run.opened.norm_after(stack) is not None,
+            "last_norm": run.stream.last_norm is not None,
         },
         {"stream": residual_stream(run.trace, stack)}
         | {name: getattr(stream, name) for name in ("norm", "added", "share")},
@@ -351,6 +357,67 @@ def _cache_lines(cache: Mapping[str, np.ndarray], own: int, heads: int) -> Lines
         number=",",
         height=420,
         layout={"margin": {"t": 90}, "xaxis": zero | {"showgrid": True}, "yaxis": zero | {"exponentformat": "SI"}},
+    )
+
+
+def _images(_: Run) -> dict[int, str]:
+    """The images that ship, by number: the digit, and which of its images."""
+    digits, _ = digits_8x8.read_images()
+    return {n: f"{digit}: {n % len(digits[digits == digit]) + 1}" for n, digit in enumerate(digits.tolist())}
+
+
+VIT = digits_8x8.new_digits_model().config
+IMAGE = menu("Image", _images, 15, key="vit_image")
+VIT_LAYER = choice("Layer", {n: str(n) for n in range(VIT.n_encoder_layers)}, VIT.n_encoder_layers - 1, key="vit_layer")
+VIT_HEAD = choice("Head", {n: str(n) for n in range(VIT.n_heads)}, 0, key="vit_head")
+PATCH = slider("Patch", (0, digits_8x8.ACROSS**2 - 1), 5, key="vit_patch")
+
+
+@view("Images as tokens", code=(VisionTransformer, cut_patches, MultiHeadAttention))
+def images(run: Run, image: int = IMAGE, layer: int = VIT_LAYER, head: int = VIT_HEAD, patch: int = PATCH) -> Result:
+    """A tiny Vision Transformer reads a digit: what [CLS] attends to, and which positions it has learned to be near."""
+    seen, digits = run.compute(digits_8x8.read_digit, image), digits_8x8.read_images()[0]
+    weights, similarity, across = seen.read_by_cls(layer, head), seen.similarity(), digits_8x8.ACROSS
+    places, heads = [str(n) for n in range(across)], range(VIT.n_heads)
+    of_heads = {tr("head {head}", head=n): Map(seen.read_by_cls(layer, n)) for n in heads}
+    of_patch = similarity[patch].reshape(across, across)
+    # Block (i, j) of the map of maps holds the cosines of patch (i, j) with every patch, where that one lies.
+    blocks = similarity.reshape((across,) * 4).swapaxes(1, 2).reshape(across**2, across**2)
+    scale, block = Scale(-1, 1, title="cosine<br>−1 to 1"), [f"{i}.{j}" for i in places for j in places]
+    borders = [Mark(**{axis: n * across - 0.5}, dash="solid") for n in range(1, across) for axis in "xy"]
+    results = digits_8x8.read_digits_results().groupby("positions")["accuracy"]
+    axes_of_patches = "row of patches", "column of patches"
+    return Result(
+        {
+            "image": read_patches(seen.image, weights, patch),
+            "heads": Maps(places, places, of_heads, axes=axes_of_patches),
+            "digits": Bars(
+                [str(n) for n in range(digits_8x8.CLASSES)],
+                {"probability": seen.probability},
+                ("digit", "probability"),
+                (0, 1),
+            ),
+            "patch": Maps(places, places, {"": Map(of_patch, scale=scale, what="cosine")}, axes=axes_of_patches),
+            "positions": Maps(
+                block, block, {"": Map(blocks, scale=scale, what="cosine")}, axes=axes_of_patches, marks=borders
+            ),
+        },
+        {
+            "digit": int(digits[image]),
+            "reads": int(seen.probability.argmax()),
+            "sure": float(seen.probability.max()),
+            "itself": float(seen.pattern[layer, head, 0, 0]),
+            "layer": layer,
+            "head": head,
+            "patch": patch,
+            "near": digits_8x8.mean_similarity_by_distance(similarity),
+            "tokens": seen.pattern.shape[-1],
+            "d_model": VIT.d_model,
+            "parameters": run.compute(digits_8x8.count_digits_parameters),
+            "with_positions": tuple(results.get_group(True)),
+            "without": tuple(results.get_group(False)),
+        },
+        {"pixels": seen.image, "read_by_cls": weights, "pattern": seen.pattern, "position_vectors": seen.positions},
     )
 
 

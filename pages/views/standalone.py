@@ -11,11 +11,13 @@ import pandas as pd
 from latex2mathml.converter import convert
 from markdown_it import MarkdownIt
 
+from model.language import language, tr
 from pages.views import Result, Run
 from pages.views.words import Block
 from viz.drawing import Drawing, figure_html, html_page, mounting_scripts, plotly_script
 from viz.forms import Canvas, Document, Form, Outcome, Table, Texts
 from viz.html import word_diff
+from viz.labels import say_label, say_table
 from viz.notebook import FIT, framed
 
 STYLE = """<style>
@@ -110,7 +112,7 @@ def _plain(value: Any) -> Any:
 
 def _section(result: Result, drawings: dict[int, Drawing]) -> str:
     inside = "".join(_block(block, result, drawings) for block in result.blocks)
-    return f"<section><h2>{html.escape(result.view.title)}</h2>{inside}</section>"
+    return f"<section><h2>{html.escape(tr(result.view.title))}</h2>{inside}</section>"
 
 
 def _block(block: Block, result: Result, drawings: dict[int, Drawing]) -> str:
@@ -146,6 +148,14 @@ def _text(picture: Texts, text: str) -> str:
     return word_diff(picture.first, text) if picture.compared else f"<p dir='auto'>{html.escape(text)}</p>"
 
 
+def _written(number: float) -> str:
+    return language().number(f"{number:.5g}")
+
+
+def _written(number: float) -> str:
+    return language().number(f"{number:.5g}")
+
+
 def _picture(picture: Any, alt: str, drawings: dict[int, Drawing]) -> str:
     match picture:
         case Canvas():
@@ -154,18 +164,21 @@ def _picture(picture: Any, alt: str, drawings: dict[int, Drawing]) -> str:
             return f'<div id="picture-{number}" role="img" aria-label="{html.escape(alt)}"></div>'
         case Texts():
             boxes = (
-                f'<div class="box"><p class="caption">{html.escape(title)}</p>{_text(picture, text)}</div>'
+                f'<div class="box"><p class="caption">{html.escape(say_label(title))}</p>{_text(picture, text)}</div>'
                 for title, text in picture.texts.items()
             )
             return _beside(len(picture.texts), "".join(boxes))
         case Outcome():
-            numbers = " · ".join(f"{name} <b>{text}</b>" for name, text in picture.words().items())
+            numbers = " · ".join(
+                f"{say_label(name)} <b>{say_label(text)}</b>" for name, text in picture.words().items()
+            )
             words = word_diff(picture.before, picture.after)
-            return f'<div class="box"><p class="caption">{picture.title}</p>{words}<p>{numbers}</p></div>'
+            return f'<div class="box"><p class="caption">{say_label(picture.title)}</p>{words}<p>{numbers}</p></div>'
         case Document():
             return MARKDOWN.render(picture.calm)
         case pd.DataFrame() | Table():
-            picture = picture.frame if isinstance(picture, Table) else picture
-            return f'<div class="scrolls">{picture.to_html(index=False, float_format="%.5g", border=0)}</div>'
+            frame = say_table(picture.frame if isinstance(picture, Table) else picture)
+            written = frame.to_html(index=False, float_format=_written, border=0)
+            return f'<div class="scrolls">{written}</div>'
     figure = picture.draw() if isinstance(picture, Form) else picture
     return f'<div role="img" aria-label="{html.escape(alt)}">{figure_html(figure)}</div>'

@@ -10,6 +10,7 @@ import pandas as pd
 
 from model.analysis.distributions import entropy, total_variation
 from model.analysis.heads.key_plane import key_plane
+from model.analysis.heads.own_vectors import random_widths
 from model.analysis.heads.softmax import (
     ProductStatistics,
     entropy_by_temperature,
@@ -26,7 +27,7 @@ from model.network.attention import MultiHeadAttention
 from model.run import TAUS, Run
 from pages.views import OnRequest, Result, answer, view
 from pages.views.chosen_token import QUERY, query_of
-from pages.views.controls import TAU
+from pages.views.controls import TAU, number
 from pages.views.names import axes, probabilities
 from viz.canvas.move_query import move_query
 from viz.forms import Bars, Canvas, Line, Lines, Map, Maps, Mark, Texts, stretches
@@ -266,6 +267,57 @@ def _histogram(scores: np.ndarray, d_k: int) -> Bars:
         what=f"score within {(bins[1] - bins[0]) / 2:.2g} of",
         details={name: [f"{cells} cells" for cells in count] for name, count in zip(names, counts, strict=True)},
         layout={"yaxis": {"tickformat": ".0%"}},
+    )
+
+
+DRAW = number("Draw of random numbers, {0} to {1}", (0, 99), 0)
+HEADS_OF_RUN, RANDOM = OKABE_ITO[1], OKABE_ITO[5]
+
+
+@view("d_k from 1 to 1,024", code=(random_widths, product_statistics))
+def widths(run: Run, draw: int = DRAW) -> Result:
+    """Random queries and keys of growing width, and this model's heads at theirs."""
+    keys = run.attention.pattern.shape[-1]
+    drawn, kind = run.compute(random_widths, keys, draw), run.trace.kind(run.kind)
+    attentions = [run.trace.attention(kind.name, layer) for layer in kind.layers]
+    heads = [(one, head) for one in attentions for head in range(one.n_heads)]
+    names = [f"layer {one.layer}, head {head}" for one, head in heads]
+    width = np.array([one.d_k for one, _ in heads], float)
+    variance = np.array([product_statistics(one, head).variance for one, head in heads])
+    peak = np.array([one.pattern[head].max(axis=-1).mean() for one, head in heads])
+    x = drawn.widths
+    of_heads = {"symbol": "diamond", "dash": "", "names": names}
+    variances = {
+        "N(0, 1), measured": Line(x, drawn.variance, RANDOM, "circle"),
+        "d_k, footnote 4": Line(x, x, GUIDE, dash="dot"),
+        f"heads of {kind.title.lower()}": Line(width, variance, HEADS_OF_RUN, **of_heads),
+    }
+    peaks = {
+        "N(0, 1), not divided": Line(x, drawn.peak, OKABE_ITO[0], "square"),
+        "N(0, 1), divided by √d_k": Line(x, drawn.divided_peak, RANDOM, "circle"),
+        f"heads of {kind.title.lower()}, as they run": Line(width, peak, HEADS_OF_RUN, **of_heads),
+    }
+    slopes = {
+        "N(0, 1), not divided": Line(x, drawn.slope, OKABE_ITO[0], "square"),
+        "N(0, 1), divided by √d_k": Line(x, drawn.divided_slope, RANDOM, "circle"),
+    }
+    facts = {
+        "keys": keys,
+        "widest": int(x[-1]),
+        "ends": {"peak": drawn.peak[-1], "divided_peak": drawn.divided_peak[-1]}
+        | {"slope": drawn.slope[-1], "divided_slope": drawn.divided_slope[-1], "variance": drawn.variance[-1]},
+        "heads": len(heads),
+        "middle": float(np.median(variance)),
+        "above": int((variance > width).sum()),
+    }
+    titles = "d_k (log)", "mean of the largest weight"
+    return Result(
+        {
+            "variance": Lines(variances, (titles[0], "variance of q·k (log)"), ".4g", "xy", of="head"),
+            "peak": Lines(peaks, titles, ".4f", "x", of="head"),
+            "slope": Lines(slopes, (titles[0], "mean of the largest slope p (1 − p)"), ".4f", "x"),
+        },
+        facts,
     )
 
 

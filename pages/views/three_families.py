@@ -8,7 +8,7 @@ from model.needs import Need
 from model.network.masks import causal_mask
 from model.run import Run
 from pages.views import Result, answer, view
-from viz.forms import VISIBLE, Map, Maps, Mark, Texts
+from viz.forms import TALLEST, VISIBLE, Map, Maps, Mark, Texts
 from viz.heatmap import bar_below, cells_height, slanted_room, weight_axis
 from viz.special.what_if import log_probability_bars
 from viz.theme import CHOSEN
@@ -40,7 +40,8 @@ def joined(run: Run) -> Result:
     """The three attentions of a layer as one matrix; and a checkpoint of each family, to be opened on the same text."""
     matrix, names = join_attention(run.trace, run.layer, run.head), _names(run)
     n, m = _sizes(run)
-    plot, room = cells_height(len(names), 620), slanted_room(names)
+    room = slanted_room(names)
+    plot = cells_height(len(names), TALLEST - room - 100)
     layout = {
         "height": plot + room + 100,
         "margin": {"t": 20, "b": room + 75, "r": 21},

@@ -7,6 +7,7 @@ import numpy as np
 from model.analysis.stream import vocabulary
 from model.analysis.stream.vocabulary import Piece
 from model.checkpoints.tokenizer import Tokenizer
+from model.language import sentence, tr
 from model.needs import Need
 from model.network.embedding import InputEmbedding
 from model.run import Run
@@ -43,7 +44,7 @@ def _pieces(run: Run, side: str) -> tuple[Piece, ...]:
 
 
 SIDE = choice(
-    "Sentence", lambda run: {SIDES[name]: stream.label for name, stream in run.trace.streams.items()}, key="side"
+    "Sentence", lambda run: {SIDES[name]: tr(stream.label) for name, stream in run.trace.streams.items()}, key="side"
 )
 
 
@@ -77,10 +78,11 @@ def tokens(run: Run, side: str = SIDE, position: int = POSITION, dimension: int 
     limits, name = theme.symmetric_range(*embedded.terms.values()), as_plotly(describe_piece(pieces[position]))
     vectors = {title: embedded.terms[part][position] for part, title in input_titles(opened, embedded).items()}
     rows = vocabulary.embedding_rows(opened, side, stream.tokens.ids)
+    axis = sentence("dimension of the token “{name}”", name=name)
     return Result(
         {
             "chips": Canvas(Drawing("chips", {"html": chips}), {"pick": POSITION}),
-            "strips": vector_strips(vectors, dimension, limits, f"dimension of the token “{name}”", 300),
+            "strips": vector_strips(vectors, dimension, limits, axis, 300),
         },
         {
             "high": limits[1],

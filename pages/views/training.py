@@ -1,7 +1,7 @@
 """Training: the log of this checkpoint, learning rate, label smoothing, attention at earlier steps, our own studies."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from urllib.parse import urlencode
 
@@ -9,16 +9,54 @@ import numpy as np
 import pandas as pd
 
 from model.analysis.distributions import total_variation
+from model.analysis.heads.induction import (
+    CHANCE,
+    LENGTH,
+    SEQUENCES,
+    TESTED,
+    Repetition,
+    induction_scores,
+    measure_repetition,
+    repeat_random_tokens,
+    text_pieces,
+)
 from model.analysis.heads.softmax import uniform_weights
-from model.background.studies import WARMUP as STUDY_WARMUP
+from model.analysis.inside.dropout import (
+    DRAWS,
+    EMBEDDED,
+    EVERYWHERE,
+    dropout_cost,
+    dropout_places,
+    dropped_at,
+)
+from model.analysis.inside.number_formats import FP16_LIMIT, ROUNDING, FormatRun, largest_score, run_in_formats
+from model.analysis.inside.training_step import (
+    BETA_1,
+    Block,
+    StepOptions,
+    TakenSteps,
+    adam_step,
+    as_trained,
+    clip_factor,
+    take_steps,
+)
+from model.analysis.inside.warm_up import WeightMoves, moves_between_snapshots
+from model.analysis.runs.gradients import stream_steps
+from model.background import induction
 from model.background.studies import (
+    DEPTHS,
+    LETTERS_STEPS,
+    LETTERS_WARMUP,
+    PLACEMENTS,
     Comparison,
     compare_with_paper,
     ends_of_runs,
     fit_power_law,
+    letters_run,
     read_study,
     study_arrays,
 )
+from model.background.studies import WARMUP as STUDY_WARMUP
 from model.background.table_3 import TABLE_3
 from model.checkpoints.card import Card
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps
@@ -26,26 +64,33 @@ from model.checkpoints.store import (
     CheckpointError,
     available_checkpoints,
     checkpoint_path,
+    load_checkpoint,
     shown_message,
     shown_name,
     study_checkpoints,
 )
 from model.checkpoints.translator import Translator
 from model.interventions import Intervention
-from model.run import Run, force
-from model.trace import Array, Attention
+from model.interventions.describe import SUBLAYER_NAMES
+from model.language import later, sentence_of, tr
+from model.network.network import EMBEDDINGS
+from model.network.residual import BatchNorm, Residual
+from model.run import Place, Run, decode, force
+from model.trace import Array, Attention, Trace
 from model.training.loss import cross_entropies, label_smoothed_loss, smoothed_shares, target_entropy
 from model.training.schedule import FittedSchedule, fit_schedule, noam, schedule_curve
 from pages.views import Need, Result, answer, view
-from pages.views.controls import SWITCH, choice, menu, slider, steps, toggle
+from pages.views.controls import SWITCH, choice, menu, number, several, slider, steps, text, toggle
 from pages.views.names import POSITION, axes, card_of, is_outdated
-from viz.forms import Line, Lines, Map, Maps, Mark, Table, Texts
+from viz.forms import Line, Lines, Map, Maps, Mark, Outcome, Scale, Table, Texts
+from viz.labels import say_label
 from viz.latex import signed
 from viz.special.studies import ablation_chart, scaling_chart
 from viz.special.training import smoothing_chart
 from viz.special.translate import rank_candidates
-from viz.theme import DECODER, OKABE_ITO
-from viz.tokens import decoder_rows
+from viz.special.what_if import log_probability_bars
+from viz.theme import DECODER, OKABE_ITO, WEIGHTS
+from viz.tokens import decoder_rows, numbered
 
 PAPER_WARMUP, PAPER_SMOOTHING = 4000, 0.1
 DRAWN = 600
@@ -54,6 +99,8 @@ KAPLAN, CHINCHILLA = 0.076, 20
 """exponent of loss over parameters (Kaplan et al. 2020, figure 1); tokens per parameter (Hoffmann et al. 2022)"""
 
 LOGGED, DEVELOPMENT, SPEED = OKABE_ITO[0], OKABE_ITO[5], OKABE_ITO[2]
+LETTERS_TEXT = "r o s e"
+"""what the models that reverse letters are opened on"""
 CURVES = {
     "train_loss": ("training", "nats per token", LOGGED, "circle"),
     # The two curves of one picture differ in more than their colours.
@@ -76,7 +123,7 @@ def _log(card: Card) -> pd.DataFrame:
 
 def _times(run: Run) -> dict[str, str]:
     log = _log(card_of(run))
-    times = {column: title for column, title in TIMES.items() if column in log}
+    times = {column: say_label(title) for column, title in TIMES.items() if column in log}
     return times if len(times) > 1 and {*CURVES} & {*log} else {}
 
 
@@ -132,10 +179,11 @@ def _fit(run: Run, log: pd.DataFrame) -> FittedSchedule | None:
     return fit_schedule(*rates, run.opened.config.d_model) if rates else None
 
 
+WARMUP = slider("Warm-up steps", (100, 20_000), PAPER_WARMUP, key="warmup", step=100)
+
+
 @view("Learning rate", code=(noam, fit_schedule))
-def schedule(
-    run: Run, warmup: int = slider("Warm-up steps", (100, 20_000), PAPER_WARMUP, key="warmup", step=100)
-) -> Result:
+def schedule(run: Run, warmup: int = WARMUP) -> Result:
     """Equation 3 for a chosen warm-up and this model's width, with the logged learning rates."""
     d_model, card = run.opened.config.d_model, card_of(run)
     log = _log(card)
@@ -165,7 +213,7 @@ def schedule(
         "paper": PAPER_WARMUP,
         "logged": len(rates[0]) if rates else 0,
         "fitted": fitted,
-        "jumps": " and ".join(f"{step:,}" for step in fitted.raised_at) if fitted else "",
+        "jumps": fitted.raised_at if fitted else (),
     }
     return Result({"schedule": chart}, facts)
 
@@ -218,6 +266,365 @@ def smoothing(run: Run, position: int = POSITION, epsilon: float = EPSILON) -> R
             "cross_entropy_smoothed": smoothed,
             "logits": trace.logits,
         },
+    )
+
+
+INSIDE = "One training step"
+"""the tab of the next four"""
+TRAINED_ON = (Need.DECODER, Need.OWN_LAYERS, Need.LOGITS)
+BLOCK = 8
+"""rows and columns of a matrix that are drawn"""
+
+
+def _translation(run: Run) -> list[str]:
+    return [run.trace.translation, "what you would write"] if Need.CROSS_ATTENTION in run.opened.features else []
+
+
+def _matrices(run: Run) -> dict[str, str]:
+    return {path: path for path, weights in run.opened.model.named_parameters() if weights.ndim == 2}
+
+
+def _own_schedule(run: Run) -> tuple[int, float]:
+    """Warm-up and factor of equation 3 as read back from the log of this training; without one the paper's."""
+    fitted = _fit(run, _log(card_of(run)))
+    return (max(round(fitted.warmup), 1), fitted.factor) if fitted else (PAPER_WARMUP, 1.0)
+
+
+def _own_matrix(run: Run) -> str:
+    """W_Q of the chosen attention."""
+    path, _ = run.opened.model.attentions()[run.kind, run.layer]
+    return f"{path}.w_q.weight"
+
+
+def _last(run: Run, matrix: str, axis: int) -> tuple[int, int]:
+    return 0, run.opened.model.get_parameter(matrix).shape[axis] - 1
+
+
+RIGHT = text("The right translation", _translation, key="step_target", follows=True)
+TAKEN = slider("Steps on this pair", (1, 10), 1, key="step_count")
+FIRST = slider(
+    "Number of the first in equation 3", (1, 20_000), lambda run: max(_own_schedule(run)[0] // 20, 1), key="step_number"
+)
+CHANGED = {
+    "beta": "β₂ = 0.999 instead of 0.98",
+    "epsilon": "ε = 1e-4 instead of 1e-9",
+    "clip": "gradient clipped to norm 1",
+}
+OTHERWISE = several("Other than in the paper", CHANGED, [], len(CHANGED), key="step_otherwise")
+MATRIX = menu("Matrix", _matrices, _own_matrix, key="step_matrix", follows=True)
+ROW = number("Row, {0} to {1}", lambda run, matrix: _last(run, matrix, 0), key="step_row")
+COLUMN = number("Column, {0} to {1}", lambda run, matrix: _last(run, matrix, 1), key="step_column")
+
+
+@view("From loss to update", code=(take_steps, adam_step, clip_factor), tab=INSIDE, needs=TRAINED_ON)
+def step(
+    run: Run,
+    target: str | None = RIGHT,
+    taken: int = TAKEN,
+    first: int = FIRST,
+    otherwise: Sequence[str] = OTHERWISE,
+    matrix: str = MATRIX,
+    row: int = ROW,
+    column: int = COLUMN,
+) -> Result:
+    """Loss, gradient, Adam's moments and the update of one matrix, and the text after the step."""
+    pair = _pair_of(run, target)
+    if isinstance(pair, str):
+        return Result(facts={"error": pair})
+    warmup, factor = _own_schedule(run)
+    beta_2, epsilon = 0.999 if "beta" in otherwise else 0.98, 1e-4 if "epsilon" in otherwise else 1e-9
+    clip = 1.0 if "clip" in otherwise else 0.0
+    options = StepOptions(taken, first, warmup, factor, beta_2, epsilon, clip)
+    here = Block(matrix, row, column, BLOCK)
+    steps = run.compute(take_steps, run.opened, pair, options, here)
+    before, after = steps.log_probabilities
+    shows = {
+        **_block_maps(steps, here),
+        "entry": _entry_table(steps, options),
+        "text": Outcome(
+            "The same text, before and after",
+            *steps.texts,
+            {"log p of the pair before": before.sum(), "after": after.sum()},
+        ),
+        "tokens": log_probability_bars(pair.next_tokens, before, after),
+    }
+    if taken > 1:
+        counts = np.arange(taken + 1)
+        lines = {"loss": Line(counts, steps.losses, LOGGED, "circle")}
+        shows["losses"] = Lines(lines, ("steps taken", "nats per token"), ".5g", height=280)
+    facts = {
+        "error": "",
+        "translates": target is not None,
+        "taken": taken,
+        "first": first,
+        "warmup": warmup,
+        "multiplier": factor,
+        "rate": steps.rate,
+        "losses": (steps.losses[0], steps.losses[-1]),
+        "smoothing": PAPER_SMOOTHING,
+        "norm": steps.norms[-1],
+        "clip": clip,
+        "factor": clip_factor(steps.norms[-1], clip),
+        "size": steps.sizes[-1],
+        "largest": steps.largest_update,
+        "beta_1": BETA_1,
+        "beta_2": beta_2,
+        "epsilon": epsilon,
+        "entry": (matrix, row, column),
+        "megabytes": 16 * steps.parameters / 1e6,
+    }
+    return Result(
+        shows,
+        facts,
+        {f"block_{name}": values for name, values in steps.adam.items()}
+        | {"losses": steps.losses, "gradient_norms": steps.norms, "update_sizes": steps.sizes},
+    )
+
+
+def _pair_of(run: Run, target: str | None) -> Trace | str:
+    """The run as trained on the text and its right translation; a sentence if that cannot be read."""
+    if target is None or target.strip() == run.trace.translation.strip():
+        return as_trained(run.trace)
+    try:
+        return run.compute(decode, run.opened, replace(run.request, target=target, interventions=()))
+    except ValueError as error:
+        return sentence_of(error)
+
+
+def _block_maps(steps: TakenSteps, here: Block) -> dict[str, Maps]:
+    """Two pictures: what comes from back-propagation, and what Adam makes of it."""
+    adam, starts = steps.adam, (here.row, here.column)
+    names = [[str(first + place) for place in range(n)] for first, n in zip(starts, steps.before.shape, strict=True)]
+    roots = np.sqrt(adam["v_hat"])
+    signed_maps = {
+        title: Map(values, None, Scale.signed(values, title=what), what)
+        for title, values, what in (
+            ("gradient", adam["gradient"], "g"),
+            ("mean: m̂", adam["m_hat"], "m̂"),
+            ("update", adam["update"], "update"),
+        )
+    }
+    end = float(roots.max()) or 1.0
+    root = Map(roots, None, Scale(0, end, WEIGHTS, f"√v̂<br>0 to {end:.3g}"), "√v̂")
+    first = {"gradient": signed_maps["gradient"], "root of the mean square: √v̂": root}
+    second = {title: signed_maps[title] for title in ("mean: m̂", "update")}
+    axes_of = ("row", "column")
+    return {"gradient": Maps(*names, first, axes=axes_of), "update": Maps(*names, second, axes=axes_of)}
+
+
+def _entry_table(steps: TakenSteps, options: StepOptions) -> Table:
+    """The chosen weight on its way through the step, a line a quantity."""
+    adam = {name: values[0, 0] for name, values in steps.adam.items()}
+    lines = {
+        "weight before": ("w", steps.before[0, 0]),
+        "gradient of the loss": ("∂L/∂w", steps.gradient[0, 0]),
+        "after clipping": ("g", adam["gradient"]),
+        "mean of the gradients": ("m", adam["m"]),
+        "mean of their squares": ("v", adam["v"]),
+        "m, corrected for its start at 0": (f"m̂ = m / (1 − {BETA_1:g}^{options.steps})", adam["m_hat"]),
+        "v, corrected": (f"v̂ = v / (1 − {options.beta_2:g}^{options.steps})", adam["v_hat"]),
+        "rate of equation 3": ("η", steps.rate),
+        "update": ("−η m̂ / (√v̂ + ε)", adam["update"]),
+        "update in units of the rate": ("", adam["update"] / steps.rate),
+        "weight after": ("w + update", steps.after[0, 0]),
+    }
+    quantity, (formula, value) = list(lines), zip(*lines.values(), strict=True)
+    return Table(pd.DataFrame({"quantity": quantity, "formula": formula, "number": np.array(value, float)}), "%.6g")
+
+
+def _dropout_rates(run: Run) -> dict[float, str]:
+    own = run.opened.config.dropout
+    return ({own: f"{own:g}, as this model was trained"} if own not in (0, 0.1) else {}) | {
+        0.1: "0.1, the paper's base"
+    }
+
+
+def _sublayers(run: Run) -> dict[str, str]:
+    """By hook point: where dropout acts, in words."""
+    places = {}
+    for path in dropout_places(run.opened.model):
+        stack, *rest = path.split(".")
+        embedded = next((name for name, one in EMBEDDINGS.items() if one == stack), "")
+        if embedded:
+            places[path] = say_label(f"{embedded}: embeddings + positions")
+        else:
+            places[path] = say_label(f"{stack}, layer {rest[1]}: {SUBLAYER_NAMES[rest[2]]}")
+    return places
+
+
+DROPPED_RATE = choice("Dropout rate", _dropout_rates, key="dropout_rate")
+DROPPED_PLACE = menu("Place", _sublayers, key="dropout_place")
+DROPPED_SEED = slider("Seed of the draw", (0, 20), 0, key="dropout_seed")
+DIMENSIONS = 48
+"""of a vector that are drawn"""
+
+
+@view("Dropout", code=(dropout_cost, dropped_at), tab=INSIDE, needs=TRAINED_ON)
+def dropout(run: Run, rate: float = DROPPED_RATE, place: str = DROPPED_PLACE, seed: int = DROPPED_SEED) -> Result:
+    """What one draw of dropout sets to 0 at a place, and what 20 draws cost at each."""
+    pair = as_trained(run.trace)
+    drawn = run.compute(dropped_at, run.opened, pair, place, rate, seed)
+    cost = run.compute(dropout_cost, run.opened, pair, rate)
+    stack = place.split(".")[0]
+    stack = next((name for name, one in EMBEDDINGS.items() if one == stack), stack)
+    shown = drawn.after[:, :DIMENSIONS], drawn.kept[:, :DIMENSIONS]
+    values = Map(*shown, Scale.signed(shown[0], title="after<br>dropout"), "after dropout")
+    names = {EMBEDDED: "embeddings + positions", EVERYWHERE: "everywhere, as in training"} | SUBLAYER_NAMES
+    table = pd.DataFrame(
+        {
+            "dropout at": [names[kind] for kind in cost.changes],
+            "places": [sum(one == kind for one in dropout_places(run.opened.model).values()) for kind in cost.changes],
+            "log p, mean change in nats": [changes.mean() for changes in cost.changes.values()],
+            "standard deviation": [changes.std(ddof=1) for changes in cost.changes.values()],
+            "largest loss": [changes.min() for changes in cost.changes.values()],
+        }
+    )
+    table.loc[table.index[-1], "places"] = len(dropout_places(run.opened.model))
+    table.attrs["floats"] = "%+.3f"
+    columns = [str(dimension) for dimension in range(shown[0].shape[1])]
+    dropped = Maps(numbered(run.trace.streams[stack].tokens.labels), columns, {"": values}, axes=("token", "dimension"))
+    everywhere = cost.changes[EVERYWHERE]
+    return Result(
+        {"dropped": dropped, "cost": table},
+        {
+            "rate": rate,
+            "exact": round(256 * rate),
+            "place": _sublayers(run)[place],
+            "seed": seed,
+            "share": 1 - drawn.kept.mean(),
+            "dimensions": len(columns),
+            "d_model": drawn.kept.shape[1],
+            "draws": DRAWS,
+            "without": cost.without,
+            "mean": everywhere.mean(),
+            "spread": everywhere.std(ddof=1),
+            "own": run.opened.config.dropout,
+        },
+        {f"change_{kind}": changes for kind, changes in cost.changes.items()} | {"kept": drawn.kept},
+    )
+
+
+FORMAT_STYLES = {"bf16": {"colour": OKABE_ITO[5], "symbol": "circle"}, "fp16": {"colour": OKABE_ITO[2], "symbol": "x"}}
+
+
+@view("Number formats", code=(run_in_formats, largest_score), tab=INSIDE, needs=TRAINED_ON)
+def formats(run: Run) -> Result:
+    """The same run in single precision, bfloat16 and half precision, layer by layer."""
+    pair = as_trained(run.trace)
+    found = run.compute(run_in_formats, run.opened, pair)
+    largest, reference = largest_score(run.trace), found["fp32"]
+    shows = {stack: _formats_chart(run.trace, stack, found) for stack in run.trace.streams}
+    shows["formats"] = pd.DataFrame(
+        {
+            "format": list(found),
+            "one rounding, at most": [f"{ROUNDING[name]:.2g}" for name in found],
+            "first step that is further off": [
+                _first_apart(run.trace, one.differences, ROUNDING[name]) for name, one in found.items()
+            ],
+            "other most probable tokens": [int((one.best != reference.best).sum()) for one in found.values()],
+            "log p of the text": [one.log_probabilities.sum() for one in found.values()],
+            "writes the same, greedily": [
+                "–" if one.text is None else "yes" if one.text == reference.text else "no" for one in found.values()
+            ],
+        }
+    )
+    shows["formats"].attrs["floats"] = "%.4f"
+    facts = {
+        "stacks": list(run.trace.streams),
+        "largest": largest.score,
+        "head": Place(largest.kind, largest.layer, largest.head).title,
+        "limit": FP16_LIMIT,
+        "exact": found["fp16"].exact_weights,
+        "worst": {name: max(map(np.max, one.differences.values())) for name, one in found.items()},
+    }
+    return Result(shows, facts, {f"log_probability_{name}": one.log_probabilities for name, one in found.items()})
+
+
+def _formats_chart(trace: Trace, stack: str, found: Mapping[str, FormatRun]) -> Lines:
+    names = stream_steps(trace, stack)
+    places = np.arange(len(names))
+    lines = {
+        name: Line(places, found[name].differences[stack], **style, names=names)
+        for name, style in FORMAT_STYLES.items()
+    }
+    marks = [
+        Mark(y=ROUNDING[name], colour=style["colour"], text=f"one rounding, {name}")
+        for name, style in FORMAT_STYLES.items()
+    ]
+    layout = {"xaxis": {"tickangle": -45}, "yaxis": {"exponentformat": "power", "dtick": 1}}
+    titles = ("sub-layer", "relative difference from fp32 (log)")
+    return Lines(lines, titles, ".3g", "y", ticks=names, of="after", marks=marks, layout=layout)
+
+
+def _first_apart(trace: Trace, differences: Mapping[str, Array], rounding: float) -> str:
+    """The first step, encoder first, that is further from fp32 than one rounding."""
+    for stack, values in differences.items():
+        if (apart := np.flatnonzero(values > rounding)).size:
+            return f"{stack}, {stream_steps(trace, stack)[apart[0]]}"
+    return "none"
+
+
+WAYS = {
+    "warm-up": ("with warm-up", OKABE_ITO[0], "circle"),
+    "same peak": ("without, at the same peak", OKABE_ITO[5], "x"),
+    "highest rate": ("without, equation 3 from step 1", OKABE_ITO[2], "diamond-open"),
+}
+"""of the runs of model.warm_up: name, colour and symbol"""
+
+
+@view("Why warm-up", code=(moves_between_snapshots,), tab=INSIDE)
+def warm_up(run: Run) -> Result:
+    """How far weights move in units of the rate, early and late; and runs without warm-up at the same peak."""
+    study, shows = read_study("warm_up"), {}
+    facts = {"moves": None, "runs": 0, "error": ""}
+    fitted, saved = _fit(run, _log(card_of(run))), [step for step in _saved(run) if step <= (_last_step(run) or 0)]
+    if fitted and len(saved) > 1:
+        try:
+            moves = run.compute(
+                moves_between_snapshots, run.opened, tuple(saved), max(round(fitted.warmup), 1), fitted.factor
+            )
+        except CheckpointError as error:
+            return Result(facts=facts | {"error": shown_message(error)})
+        shows["moves"] = _moves_chart(moves)
+        sharp = moves.blur < moves.ratio / 5
+        facts["moves"] = [
+            (*map(int, ends), ratio) for ends, ratio in zip(moves.ends[sharp], moves.ratio[sharp], strict=True)
+        ]
+    if len(study):
+        shows |= {"updates": _study_chart(study, "update"), "exact": _study_chart(study, "dev_exact")}
+        last = study[study["step"] == study["step"].max()].groupby("way")["dev_exact"]
+        first = study[study["step"] == 1].groupby("way")["update"].mean()
+        facts |= {
+            "runs": study["seed"].nunique(),
+            "steps": int(study["step"].max()),
+            "ends": {WAYS[way][0]: tuple(last.get_group(way)) for way in WAYS},
+            "first": first["warm-up"],
+            "higher": sqrt(LETTERS_WARMUP),
+        }
+    return Result(shows, facts, study_arrays("warm_up") if len(study) else {})
+
+
+def _moves_chart(moves: WeightMoves) -> Lines:
+    middle = np.sqrt(np.maximum(moves.ends[:, 0], 1) * moves.ends[:, 1])
+    names = [f"steps {first:,} to {last:,}" for first, last in moves.ends]
+    between = np.maximum(moves.ratio - moves.blur, 0), moves.ratio + moves.blur
+    line = Line(middle, moves.ratio, LOGGED, "circle", names=names, between=between)
+    layout = {"yaxis": {"rangemode": "tozero"}}
+    titles = ("training step (log)", "net move / sum of rates")
+    return Lines({"this training": line}, titles, ".3g", "x", height=300, layout=layout)
+
+
+def _study_chart(study: pd.DataFrame, column: str) -> Lines:
+    """Mean over the seeds, with their range."""
+    lines = {}
+    for way, (name, colour, symbol) in WAYS.items():
+        of_way = study[study["way"] == way].dropna(subset=column).groupby("step")[column]
+        mean, ends = of_way.mean(), (of_way.min().to_numpy(), of_way.max().to_numpy())
+        lines[name] = Line(mean.index.to_numpy(float), mean.to_numpy(), colour, symbol, between=ends)
+    titles = {"update": "mean size of an update / rate", "dev_exact": "reversed without a mistake"}
+    layout = {"yaxis": {"rangemode": "tozero"}}
+    return Lines(
+        lines, ("training step", titles[column]), ".3g", "x" if column == "update" else "", height=320, layout=layout
     )
 
 
@@ -321,6 +728,110 @@ def _all_steps(moments: Mapping[str, Moment], labels: Mapping[str, str]) -> pd.D
     )
     table.attrs["floats"] = "%.3f"
     return table
+
+
+SHOWN_SEED = 2
+"""of the random tokens in the picture; 0 and 1 are those of the measures"""
+FIRST_HALF, SECOND_HALF, FOUND, BEFORE = OKABE_ITO[3], OKABE_ITO[5], OKABE_ITO[0], OKABE_ITO[2]
+
+
+def _read_forming() -> induction.Forming | None:
+    return induction.read_forming(checkpoint_path(induction.CHECKPOINT))
+
+
+def _forming_steps(_: Run) -> dict[str, str]:
+    """The steps after which the small model was saved, and the end."""
+    try:
+        measured = _read_forming()
+    except ValueError:
+        return {}
+    saved = snapshot_steps(checkpoint_path(induction.CHECKPOINT))
+    return {str(step): str(step) for step in saved} | {END: str(measured.steps[-1])} if measured else {}
+
+
+FORMING = steps("After training step", _forming_steps, END, key="forming")
+
+
+@view("An induction head forms", code=(measure_repetition, induction_scores, repeat_random_tokens))
+def forming(run: Run, formed: str | None = FORMING) -> Result:
+    """Losses and heads of a small model on repeated random tokens over its training; its weights after one step."""
+    try:
+        measured = _read_forming()
+        if measured is None or formed is None:
+            return Result(facts={"problem": "", "measured": None})
+        opened = run.compute(load_checkpoint, induction.CHECKPOINT, run.opened.device)
+        if formed != END:
+            opened = run.compute(open_snapshot, opened, int(formed))
+        now = run.compute(measure_repetition, opened)
+    except ValueError as error:
+        return Result(facts={"problem": shown_message(error)})
+    step = int(measured.steps[-1] if formed == END else formed)
+    layer, head = measured.heads[measured.induction]
+    text = opened.tokenizer.decode(repeat_random_tokens(opened.tokenizer, 1, LENGTH, SHOWN_SEED)[0].tolist())
+    trace = opened.trace(text)
+    attentions = [trace.attention(induction.KIND, one) for one in range(opened.config.n_decoder_layers)]
+    maps = {
+        f"head {which} of layer {one}": Map(attentions[one].pattern[which], attentions[one].mask[which])
+        for one, which in ((layer, head), measured.heads[measured.previous])
+    }
+    link = {"checkpoint": induction.CHECKPOINT, "source": text, "layer": layer, "head": head}
+    facts = {
+        "problem": "",
+        "measured": measured,
+        "step": step,
+        "now": now,
+        "link": urlencode(link),
+        "symbols": (symbols := len(text_pieces(opened.tokenizer))),
+        "guess": np.log(symbols),
+        "tested": TESTED,
+        "scored": (SEQUENCES, LENGTH, CHANCE),
+    }
+    rows, keys = axes(attentions[layer])
+    shows = {"losses": _forming_losses(measured, step), "scores": _forming_scores(measured, step)}
+    return Result(shows | {"maps": Maps(rows, keys, maps), "table": _repetition_table(now)}, facts)
+
+
+def _forming_marks(measured: induction.Forming, step: int) -> list[Mark]:
+    """The moment, and the step whose weights are opened."""
+    moment = measured.steps[measured.moment]
+    return [Mark(x=moment, text="forms"), Mark(x=step, colour=OKABE_ITO[1], dash="solid")]
+
+
+def _forming_losses(measured: induction.Forming, step: int) -> Lines:
+    first, second = measured.losses
+    lines = {
+        "first half, random tokens": Line(measured.steps, first, FIRST_HALF, "circle-open"),
+        "second half, the same tokens": Line(measured.steps, second, SECOND_HALF, "circle"),
+    }
+    titles = ("training step", "nats per token")
+    marks = _forming_marks(measured, step)
+    return Lines(lines, titles, ".3f", height=320, marks=marks, layout={"yaxis": {"rangemode": "tozero"}})
+
+
+def _forming_scores(measured: induction.Forming, step: int) -> Lines:
+    finds, looks_back = measured.induction, measured.previous
+    others = np.delete(measured.prefix_matching, finds, axis=1)
+    places = [f"head {head} of layer {layer}" for layer, head in measured.heads]
+    lines = {
+        f"prefix matching, {places[finds]}": Line(measured.steps, measured.prefix_matching[:, finds], FOUND, "circle"),
+        f"previous token, {places[looks_back]}": Line(
+            measured.steps, measured.previous_token[:, looks_back], BEFORE, "diamond"
+        ),
+        "prefix matching, the highest of the other heads": Line(
+            measured.steps, others.max(axis=1), FIRST_HALF, "circle-open", dash="dot"
+        ),
+    }
+    titles = ("training step", "mean attention weight")
+    marks = _forming_marks(measured, step)
+    return Lines(lines, titles, ".3f", height=320, marks=marks, layout={"yaxis": {"range": [0, 1.02]}})
+
+
+def _repetition_table(now: Repetition) -> Table:
+    """Each head with these weights: its scores, and what switching it off costs."""
+    layers, heads = zip(*now.heads, strict=True)
+    table = pd.DataFrame({"layer": layers, "head": heads, "prefix matching": now.prefix_matching})
+    table["previous token"], table["loss without it"] = now.previous_token, now.without
+    return Table(table.assign(change=now.without - now.second), floats="%.3f")
 
 
 def _compared() -> list[Comparison]:
@@ -440,6 +951,97 @@ def _disagreements(rows: list[Comparison]) -> list[str]:
         if ours:
             sentences.append(f"{row.row.changed}: {' and '.join(ours)} here, {' and '.join(theirs)} in the paper")
     return sentences
+
+
+NORM_RUNS = {
+    "no-norm": (2, later("without norm"), True),
+    "no-residual": (2, later("without residual connections"), True),
+    "batch-norm": (2, later("BatchNorm"), True),
+} | {
+    letters_run(norm, depth, rises): (depth, f"{norm}-norm", rises)
+    for depth in DEPTHS
+    for norm in PLACEMENTS
+    for rises in (True, False)
+}
+"""name -> layers of each stack, what its sub-layers have around them, and whether the rate rises"""
+NORM_COLOURS = dict(zip(DEPTHS, (OKABE_ITO[2], OKABE_ITO[0], OKABE_ITO[5]), strict=True))
+
+
+def _norm_runs(_: Run) -> dict[str, str]:
+    """Those runs whose weights are in the folder of checkpoints."""
+    here = study_checkpoints()
+    return {name: name for name in NORM_RUNS if f"studies/{name}" in here}
+
+
+NORM_RUN = menu("Open a run", _norm_runs, key="norm_run")
+
+
+@view("Norm and residual", code=(Residual, BatchNorm))
+def norm_and_residual(_: Run, trained: str | None = NORM_RUN) -> Result:
+    """Small models without norm, without residual connections and with BatchNorm; deep ones, pre-norm and post-norm."""
+    logs, gradients = read_study("norm_and_residual"), read_study("gradients_by_layer")
+    if not len(gradients):
+        return Result(facts={"ends": None})
+    ends = {name: logs[logs["run"] == name].iloc[-1] for name in NORM_RUNS if (logs["run"] == name).any()}
+    layers = {name: gradients[gradients["run"] == name] for name in NORM_RUNS if (gradients["run"] == name).any()}
+    charts = {stack: _gradient_chart(layers, stack) for stack in ("encoder", "decoder")}
+    shares = {}
+    for name, of_run in layers.items():
+        of_decoder = of_run[of_run["stack"] == "decoder"]["gradient"].to_numpy()
+        shares[name] = float(of_decoder[0] / of_decoder[-1])
+    # Typed, because a model that has learned nothing may write nothing.
+    target = {"target": tr("Typed"), "typed": " ".join(reversed(LETTERS_TEXT.split()))}
+    link = {"checkpoint": f"studies/{trained}", "source": LETTERS_TEXT} | target
+    facts = {
+        "ends": {name: end["dev_exact"] for name, end in ends.items()},
+        "losses": {name: (end["train_loss"], end["dev_loss"]) for name, end in ends.items()},
+        "steps": LETTERS_STEPS,
+        "shares": shares,
+        "depths": DEPTHS,
+        "run": {"name": trained, "link": urlencode(link)} if trained else None,
+    }
+    return Result(
+        {"table": _norm_table(ends, layers), **charts},
+        facts,
+        study_arrays("norm_and_residual")
+        | {f"gradients: {name}": each for name, each in study_arrays("gradients_by_layer").items()},
+    )
+
+
+def _norm_table(ends: Mapping[str, pd.Series], layers: Mapping[str, pd.DataFrame]) -> Table:
+    """What each run reached, or the step at which it diverged."""
+    rows = []
+    for name, of_run in layers.items():
+        depth, around, rises = NORM_RUNS[name]
+        end, diverged = ends.get(name, {}), of_run["diverged"].iloc[0]
+        rows.append(
+            {
+                "model": name,
+                "layers": f"{depth} + {depth}",
+                "around each sub-layer": tr(around),
+                "warm-up": tr("yes") if rises else tr("no"),
+                "loss in training": end.get("train_loss", np.nan),
+                "loss, nats per token": end.get("dev_loss", np.nan),
+                "reversed without a mistake": end.get("dev_exact", np.nan),
+                "diverged at step": "" if np.isnan(diverged) else f"{diverged:.0f}",
+            }
+        )
+    return Table(pd.DataFrame(rows), "%.3f")
+
+
+def _gradient_chart(layers: Mapping[str, pd.DataFrame], stack: str) -> Lines:
+    """The gradient of each layer of a stack before training; warm-up changes nothing there."""
+    lines = {}
+    for depth in DEPTHS:
+        for norm in PLACEMENTS:
+            if (of_run := layers.get(letters_run(norm, depth, True))) is None:
+                continue
+            of_stack = of_run[of_run["stack"] == stack]
+            look = {"symbol": "circle"} if norm == "post" else {"symbol": "diamond-open", "dash": "dot"}
+            values = of_stack["gradient"].to_numpy()
+            lines[f"{norm}-norm, {depth}"] = Line(of_stack["layer"].to_numpy(), values, NORM_COLOURS[depth], **look)
+    titles = ("layer", "length of the gradient (log)")
+    return Lines(lines, titles, ".3g", "y", height=340, layout={"yaxis": {"exponentformat": "power"}})
 
 
 @view("Scaling")

@@ -10,20 +10,18 @@ from model.network.attention import MultiHeadAttention
 from model.run import TAUS, Run
 from model.trace import KIND_TITLES
 from pages.views import Result, view
-from pages.views.chosen_token import KEY_TOKEN, QUERY
+from pages.views.chosen_token import CLICKED_TOKEN, KEY_TOKEN, QUERY, key_of, query_of
 from pages.views.controls import HEAD, KIND, LAYER, TAU
-from pages.views.examples import examples_of, largest_weight
+from pages.views.examples import examples_of, largest_weight, strongest_head
 from pages.views.explore import Word, boxes_of, rows_of_all_heads, sides_of, stacks_of
 from pages.views.names import ALIGNMENT, POSITION, align, written_tokens
 from viz.canvas.explore import Part
 from viz.canvas.explore import explore as explore_canvas
-from viz.canvas.lines import lines
-from viz.drawing import Drawing
+from viz.canvas.lines import Choices, lines
 from viz.forms import Canvas
 from viz.heatmap import row_names
-from viz.html import chips
+from viz.labels import say_label
 from viz.special.translate import alignment_map
-from viz.theme import ENCODER
 from viz.tokens import labels
 
 TRANSLATES = (Need.CROSS_ATTENTION, Need.LOGITS)
@@ -51,7 +49,7 @@ def explore(run: Run, query: int = QUERY, key: int = KEY_TOKEN) -> Result:
         query=query,
         key=key,
         names={"query": word.row, "key": word.keys[key]},
-        title=f"{run.place.title}, {word.name}",
+        title=f"{say_label(run.place.title)}, {word.name}",
         sorted=run.key is not None,
         temperature=float(attention.temperature[run.head]),
         taus=[] if attention.sink is not None else list(TAUS),
@@ -79,6 +77,7 @@ def alignment(run: Run, weights: str = ALIGNMENT) -> Result:
     """Cross-attention weights as lines between the tokens and as a map, and what an example sentence shows."""
     trace, aligned = run.trace, align(run, weights)
     names, predicted = trace.attention("cross", 0), labels(trace.next_tokens)
+    chosen = (query_of(run), key_of(run)) if run.kind == "cross" else (None, None)
     drawing = lines(
         aligned.weights[None],
         labels(names.query_tokens),
@@ -87,14 +86,13 @@ def alignment(run: Run, weights: str = ALIGNMENT) -> Result:
         measure="mean attention weight" if aligned.head is None else "attention weight",
         title=aligned.what,
         path="alignment",
+        choices=Choices("cross", *(list(range(size)) for size in aligned.weights.shape), chosen),
     )
     rows = row_names(trace.tgt_tokens, trace.next_tokens)
-    boxes = chips("Source tokens and their ids", trace.src_tokens, trace.src_ids, ENCODER)
     return Result(
         {
-            "lines": Canvas(drawing),
+            "lines": Canvas(drawing, {"choose": CLICKED_TOKEN}),
             "map": alignment_map(aligned.weights, trace.src_tokens, rows),
-            "source": Canvas(Drawing("chips", {"html": boxes}), saves=False),
         },
         {
             "what": aligned.what,
@@ -108,22 +106,29 @@ def alignment(run: Run, weights: str = ALIGNMENT) -> Result:
 
 
 def _note(run: Run) -> dict[str, Any] | None:
-    """Facts about an example sentence and its head.
+    """Facts about an example sentence and its head, or the head that comes closest to what it asks for.
 
-    Only of an unchanged run on the model's own translation whose largest weight is where the example says.
+    Only of an unchanged run on the model's own translation; where a head is named, only if its largest weight is where
+    the example says.
     """
     if run.trace.interventions or run.request.target is not None:
         return None
     for example in examples_of(run.trace.checkpoint).of(run.trace.source):
         if weight := largest_weight(example, run.trace):
-            head = f"{example.kind}.{example.layer}.{example.head}"
-            return vars(example) | {
-                "kind": KIND_TITLES[example.kind].lower(),
-                "reads": example.kind == "encoder_self",
-                "weight": weight[2],
-                "see_head": head,
-                "see_weight": f"{head}.{weight[0]}.{weight[1]}",
-            }
+            found = {"named": True, "layer": example.layer, "head": example.head}
+            found |= dict(zip(("row", "column", "weight"), weight, strict=True))
+        elif example.head is None and (best := strongest_head(example, run.trace)):
+            found = vars(best) | {"named": False, "row": best.query, "column": best.key}
+        else:
+            continue
+        head = f"{example.kind}.{found['layer']}.{found['head']}"
+        return found | {
+            **{name: getattr(example, name) for name in ("label", "why", "query", "key")},
+            "kind": KIND_TITLES[example.kind].lower(),
+            "reads": example.kind == "encoder_self",
+            "see_head": head,
+            "see_weight": f"{head}.{found['row']}.{found['column']}",
+        }
     return None
 
 

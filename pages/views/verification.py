@@ -155,8 +155,8 @@ def steps(run: Run) -> Result:
     found = run.compute(verify_steps, run.opened, run.trace)
     frame = pd.DataFrame(
         {
-            "where": [step.place for step in found],
-            "step": [step.name for step in found],
+            "path": [step.place for step in found],
+            "computes": [step.name for step in found],
             "state": [step.state for step in found],
             "difference": np.array([step.difference for step in found], float),
         }

@@ -25,6 +25,7 @@ from model.checkpoints.translator import Translator
 from model.generation.search import beam_search
 from model.generation.steps import Steps
 from model.interventions import HeadGate, Intervention, MaskEdit, applied
+from model.language import sentence, sentence_of, tr
 from model.network.config import BOS, EOS, PAD, UNK
 from model.proof.mistakes import (
     MISTAKES,
@@ -43,13 +44,14 @@ from model.tracer import build_trace
 from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.controls import CLICKED_HEAD, another_run, built, choice, menu, number, slider
 from pages.views.names import axes
+from pages.views.parts import head_maps
 from viz.drawing import Drawing
 from viz.forms import Canvas, Document, Line, Lines, Mark, Outcome, Scale, Table
 from viz.html import chips
 from viz.special.mistakes import mistake_maps
 from viz.special.translate import Alternatives, certainty_bars, rank_candidates
 from viz.special.what_if import OWN, ChangeMaps, HeadMaps, candidate_change_bars, log_probability_bars
-from viz.theme import CHOSEN, DECODER, GUIDE, OKABE_ITO, VALUE, WEIGHTS
+from viz.theme import CHOSEN, DECODER, GUIDE, OKABE_ITO, VALUE
 from viz.tokens import decoder_rows, labels, numbered
 
 CHANGED = another_run("The run with your changes", lambda run: [run])
@@ -59,7 +61,7 @@ ACTS = choice("A click on a cell acts on", CLICKS, key="what_if_click")
 SHOWN = choice(
     "The maps show",
     lambda run, changed: (
-        {} if changed.trace is run.trace else {"most": "The head that changed most", OWN: "Your own head"}
+        {} if changed.trace is run.trace else {"most": tr("The head that changed most"), OWN: tr("Your own head")}
     ),
     key="what_if_shown",
 )
@@ -205,16 +207,7 @@ def candidates(run: Run, changed: Run = CHANGED, position: int = POSITION) -> Re
 def heads(run: Run, changed: Run = CHANGED) -> Result:
     """The largest change of an attention weight in every head of every layer."""
     changes = largest_changes(run.trace, changed.trace)
-    highest = max(float(values.max()) for values in changes.values()) or 1.0
-    maps = HeadMaps(
-        values=changes,
-        layers={kind.name: kind.layers for kind in run.trace.kinds},
-        names=KIND_TITLES,
-        chosen=(run.kind, run.layer, run.head),
-        what="largest change of a weight",
-        scale=Scale(0, highest, WEIGHTS),
-        sets=CLICKED_HEAD,
-    )
+    maps = head_maps(run, changes, "largest change of a weight")
     counts = [int((values > 0).sum()) for values in changes.values()], [values.size for values in changes.values()]
     return Result({"heads": maps}, {"changed": sum(counts[0]), "total": sum(counts[1])})
 
@@ -238,7 +231,7 @@ def read_ids(prefix: str) -> tuple[int, ...]:
         ValueError: these are no ids.
     """
     if not re.fullmatch(r"([0-9]{1,8}([\s,-]+|$))*", prefix, re.ASCII):
-        raise ValueError("The prefix in the link cannot be read; nothing is forced.")
+        raise ValueError(sentence("The prefix in the link cannot be read; nothing is forced."))
     return tuple(map(int, re.findall("[0-9]+", prefix)))
 
 
@@ -494,17 +487,8 @@ def _name(gate: HeadGate) -> str:
 def _score_maps(run: Run, scores: Sequence[HeadScores]) -> HeadMaps:
     changes = {one.kind: one.change for one in scores}
     scale = Scale.signed(*(values[np.isfinite(values)] for values in changes.values()))
-    return HeadMaps(
-        values=changes,
-        layers={one.kind: one.layers for one in scores},
-        names=KIND_TITLES,
-        chosen=(run.kind, run.layer, run.head),
-        what="change in log p without it",
-        scale=scale,
-        unit=" nats",
-        number="+.2f" if scale.high >= 0.1 else "+.4f",
-        sets=CLICKED_HEAD,
-    )
+    number = "+.2f" if scale.high >= 0.1 else "+.4f"
+    return head_maps(run, changes, "change in log p without it", scale, number, unit=" nats")
 
 
 def _list_heads(scores: Sequence[HeadScores]) -> Table:
@@ -558,7 +542,7 @@ def _break(opened: Checkpoint, trace: Trace, mistake: str, kind: str, layer: int
     try:
         return run_mistake(opened, trace, mistake, kind, layer)
     except (ValueError, RuntimeError) as error:
-        return str(error)
+        return sentence_of(error)
 
 
 def _claims_case(run: Run, mistake: str) -> tuple | None:

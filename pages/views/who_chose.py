@@ -10,13 +10,14 @@ from model.analysis.sweep import sweep
 from model.analysis.written import head_of_part, logit_parts, logit_parts_by_key
 from model.interventions import HeadGate
 from model.interventions.link import encode
+from model.language import sentence_of, tr
 from model.needs import Need
 from model.run import Run
 from model.trace import Array
 from pages.views import OnRequest, Result, answer, view
 from pages.views.chosen_token import row_in
 from pages.views.controls import HEAD, KIND, LAYER, choice, menu, number, text
-from pages.views.parts import MOST, head_choices, part_bars, part_label, rank
+from pages.views.parts import MOST, head_choices, part_bars, part_label, rank, signed_head_maps
 from viz.forms import Line, Lines, Map, Maps, Mark, Scale, Table
 from viz.theme import OKABE_ITO
 from viz.tokens import decoder_rows, labels, numbered
@@ -56,7 +57,7 @@ def _contrast(run: Run, against: int, typed: str) -> tuple[int | None, str]:
         try:
             ids = run.opened.tokenizer.encode_next(run.opened.prepare(typed).strip())
         except ValueError as error:
-            return (None if against == NOTHING else against), str(error)
+            return (None if against == NOTHING else against), sentence_of(error)
         if ids:
             return ids[0], ""
     return (None if against == NOTHING else against), ""
@@ -65,7 +66,7 @@ def _contrast(run: Run, against: int, typed: str) -> tuple[int | None, str]:
 def _kinds(run: Run) -> dict[str, str]:
     """The kinds of attention that write into the stack that the logits read, cross-attention first."""
     kinds = [kind for kind in run.trace.kinds if kind.queries == _stack(run)]
-    return {kind.name: kind.title for kind in sorted(kinds, key=lambda kind: not kind.crosses)}
+    return {kind.name: tr(kind.title) for kind in sorted(kinds, key=lambda kind: not kind.crosses)}
 
 
 WRITER = choice("Heads of", _kinds, key="wrote_kind")
@@ -121,7 +122,7 @@ def which_head(
     first = max(heads, key=lambda name: heads[name]) if heads else None
     off = {name: outcome[name] for name in heads if name in outcome} if outcome else {}
     shows = {"parts": part_bars(run, ranked, "adds to the logit" if other is None else "adds to the difference")}
-    shows |= {"heads": _head_map(heads, kind), "sources": _source_map(run, by_key, kind)}
+    shows |= {"heads": signed_head_maps(run, heads, "adds", "+.2f", [kind]), "sources": _source_map(run, by_key, kind)}
     shows |= {"off": _off_lines(heads, off), "table": _off_table(run, heads, off)} if off else {}
     probability = trace.probabilities[row]
     difference = _difference(trace.logits, row, token, other)
@@ -162,18 +163,6 @@ def _best_source(run: Run, by_key: Mapping[str, Array], part: str) -> tuple[str,
         return None
     key = int(values.argmax())
     return run.trace.attention(kind, layer).key_tokens[key], float(values[key])
-
-
-def _head_map(heads: Mapping[str, float], kind: str) -> Maps:
-    """(layer, head): what each head of a kind adds directly."""
-    places = {head_of_part(name): value for name, value in heads.items() if head_of_part(name)[0] == kind}
-    layers = sorted({layer for _, layer, _ in places})
-    values = np.full((len(layers), 1 + max(head for *_, head in places)), np.nan, np.float32)
-    for (_, layer, head), value in places.items():
-        values[layers.index(layer), head] = value
-    columns = [f"head {head}" for head in range(values.shape[1])]
-    one = Map(values, ~np.isnan(values), Scale.signed(np.nan_to_num(values), title="adds"), "adds")
-    return Maps([f"layer {layer}" for layer in layers], columns, {"": one}, axes=("layer", "head"))
 
 
 def _source_map(run: Run, by_key: Mapping[str, Array], kind: str) -> Maps:

@@ -10,8 +10,9 @@ import pandas as pd
 from model.analysis.stream.residual_stream import measure_stream
 from model.analysis.stream.whole_model import SIDES, Box, box_arrays, model_boxes, switch_off_each
 from model.checkpoints.store import shown_name
-from model.interventions import Intervention, ResidualOff, SublayerOff, describe
+from model.interventions import Intervention, NormOff, ResidualOff, SublayerOff, describe
 from model.interventions.link import decode, encode
+from model.language import sentence_of, tr
 from model.network.layers import DecoderLayer, EncoderLayer
 from model.network.residual import Residual
 from model.run import Run
@@ -23,14 +24,16 @@ from pages.views.chosen_token import row_in
 from pages.views.controls import HEAD, KIND, LAYER, choice, pictured
 from pages.views.decoding import STEP as DECODING_STEP
 from pages.views.tokens_and_embeddings import POSITION, SIDE
-from viz.canvas.whole_model import TITLES, StackRow, Switched, whole_model
+from pages.views.words import blocks_of
+from viz.canvas.whole_model import TITLES, About, StackRow, Switched, whole_model
 from viz.forms import Canvas
+from viz.labels import say_label
 from viz.tokens import labels
 
 MOST_CANDIDATES = 5
 STACKS = {"encoder": "Encoder", "decoder": "Decoder"}
-SUMS = ("add", "add_norm")
-"""boxes whose switch is that of their sub-layer"""
+SUMS = ("add", "add_norm", "norm")
+"""boxes whose switches are those of their sub-layer"""
 AT = pictured("Box and tokens", lambda _: ("", "decoder.softmax~1~1"), key="whole_at")
 """name of the box, and the position in each stack"""
 
@@ -68,7 +71,7 @@ def _switches(boxes: Sequence[Box], text: str) -> tuple[tuple[Intervention, ...]
     try:
         changes = decode(text)
     except ValueError as error:
-        return (), str(error)
+        return (), sentence_of(error)
     possible = {change for box in boxes for change in box.switches().values()}
     return tuple(change for change in changes if change in possible), ""
 
@@ -98,7 +101,7 @@ EACH_OFF = OnRequest("Switch off each in turn", "whole-each-off", _each_off, lam
 
 def _code(run: Run) -> tuple:
     own = (DecoderLayer if len(run.trace.streams) == 2 else EncoderLayer, Residual)
-    shared = (model_boxes, measure_stream, SublayerOff, ResidualOff)
+    shared = (model_boxes, measure_stream, SublayerOff, ResidualOff, NormOff)
     return (*own, *shared) if Need.OWN_LAYERS in run.opened.features else shared
 
 
@@ -119,11 +122,10 @@ def figure(run: Run, at: str = AT, off: str = OFF, outcome: dict[str, float] | N
         boxes,
         _rows(trace),
         (box.name, positions),
-        pages={box.name: _page_about(run, box) for box in boxes},
-        switches={box.name: {name: _code_of(change) for name, change in box.switches().items()} for box in boxes},
+        about={box.name: _about(run, box) for box in boxes},
         memory=_memory_length(boxes, trace),
         switched=states,
-        title=f"{shown_name(trace.checkpoint)} {trace.checkpoint_hash[:8]}, the whole model",
+        title=f"{shown_name(trace.checkpoint)} {trace.checkpoint_hash[:8]}, {say_label('the whole model')}",
     )
     moves = {"move": AT, "switch": {"at": AT, "off": OFF}, "open": {"at": AT} | OPENS}
     last = trace.sublayers[-1]
@@ -180,13 +182,20 @@ def _memory_length(boxes: Sequence[Box], trace: Trace) -> float | None:
     return float(top.values["out"].mean())
 
 
-def _page_about(run: Run, box: Box) -> tuple[str, dict[str, Any]]:
-    """Title of the page that explains a box; its name, and what it shows, by the names of OPENS.
-
-    `:position` and `:head` are the position of the chosen token and the head with its largest weight.
-    """
+def _about(run: Run, box: Box) -> About:
+    """What a box is for, its switches, and the page that explains it, with what that shows by the names of OPENS."""
     name, values = _explained(run, box)
-    return page_of(f"{name}.py").title, {"opens": name} | values
+    switches = {name: _code_of(change) for name, change in box.switches().items()}
+    return About(_purpose(run, box), tr(page_of(f"{name}.py").title), {"opens": name} | values, switches)
+
+
+def _purpose(run: Run, box: Box) -> str:
+    """One sentence, of pages/text/boxes.md."""
+    *_, last = run.trace.streams
+    kinds = [kind for kind in run.trace.kinds if kind.name == f"{box.stack}_self"]
+    facts = {"shared": box.shared, "inside": box.layer is not None, "last": box.stack == last}
+    (sentence,) = blocks_of("boxes", box.part, facts | {"causal": any(kind.causal for kind in kinds)})
+    return sentence.text
 
 
 def _explained(run: Run, box: Box) -> tuple[str, dict[str, Any]]:
@@ -259,7 +268,9 @@ def each_off(run: Run, outcome: dict[str, float] | None = None) -> Result:
     plain = run.trace.log_probability
     rows = [box for box in _boxes(run) if f"{box.name} off" in outcome]
     columns: dict[str, Any] = {"box": [_title(box) for box in rows]}
-    for switch, title in (("off", "off"), ("residual", "residual off")):
+    for switch, title in (("off", "off"), ("residual", "residual off"), ("norm", "norm off")):
+        if switch == "norm" and not any(name.endswith(" norm") for name in outcome):
+            continue
         values = np.array([outcome.get(f"{box.name} {switch}", np.nan) for box in rows])
         columns |= {f"log p, {title}": values, f"change, {title}": values - plain}
     table = pd.DataFrame(columns)

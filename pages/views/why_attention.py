@@ -9,6 +9,7 @@ import pandas as pd
 
 from model.analysis.heads.softmax import softmax_peaks
 from model.background import lstm, scoring_functions, table_1
+from model.background.paper_results import TABLE_2
 from model.background.recurrence import (
     ADDITIVE,
     EXACT_MATCH,
@@ -36,6 +37,7 @@ from model.background.scoring_functions import DOT, MULTIPLICATIVE, SCALED, Mult
 from model.background.sizes import self_attention_layer
 from model.background.stopwatch import Timings, exponents, growth, measure
 from model.background.table_1 import layer_costs, lstm_work
+from model.background.then_and_now import BASE, BIG, GNMT, training_of
 from model.run import Run
 from model.trace import Attention
 from pages.views import Need, OnRequest, Result, answer, view
@@ -59,7 +61,7 @@ from viz.special.why_attention import ATTENTION, CONVOLUTIONAL, RECURRENT, RESTR
 from viz.special.why_attention import LOOKS as LAYER_LOOKS
 from viz.steps.head import head_of
 from viz.theme import GUIDE, OKABE_ITO, symmetric_range
-from viz.tokens import numbered
+from viz.tokens import Verbatim, numbered
 
 KERNEL = slider("Kernel width k of the convolution", (2, 15), 3, key="kernel")
 NEIGHBOURS = slider("Neighbours r of restricted self-attention", (2, 64), 8, key="neighbours")
@@ -264,7 +266,7 @@ def _gradients(runs: dict[str, LettersRun]) -> Lines:
         LETTER_MODELS[name]: Line(away, one.gradient, colour, symbol, names=names)
         for (name, one), (colour, symbol) in zip(runs.items(), LOOKS, strict=True)
     }
-    ticks = [f"{distance}<br>{name}" for distance, name in zip(away, names, strict=True)]
+    ticks = [Verbatim(f"{distance}<br>{name}") for distance, name in zip(away, names, strict=True)]
     return Lines(
         lines,
         ("steps between reading the token and writing the last letter", "norm of the gradient (log)"),
@@ -292,13 +294,19 @@ def comparison(run: Run) -> Result:
             "exact": exact_match_chart(of_all(EXACT_MATCH), trained),
             "gradients": mean_gradients_chart(gradients),
         },
-        {"trained": trained},
+        {"trained": trained, "published": _published()},
         {
             f"{name}: {part}": array
             for name, arrays in run.compute(result_arrays).items()
             for part, array in arrays.items()
         },
     )
+
+
+def _published() -> list[dict[str, Any]]:
+    """A translator of LSTMs and two Transformers: their trainings, and what they reached."""
+    bleu = {row.system.removesuffix(" + RL"): row.en_fr for row in TABLE_2}
+    return [{"training": training_of(name), "bleu": bleu[name]} for name in (GNMT, BASE, BIG)]
 
 
 LAYER = 0
@@ -332,6 +340,11 @@ def measured(
     if outcome is None:
         return Result(facts=facts)
     lengths, (ours, theirs) = outcome.lengths, (outcome.seconds[name] for name in TIMED)
+    work = {
+        "attention": np.array([batch * self_attention_layer(config, length).total for length in lengths]),
+        "LSTM": np.array([batch * lstm_work(length, d) for length in lengths]),
+    }
+    rates = {"attention": work["attention"] / ours, "LSTM": work["LSTM"] / theirs}
     columns = {
         "attention: ms": ours * 1e3,
         "LSTM: ms": theirs * 1e3,
@@ -340,10 +353,11 @@ def measured(
         "LSTM: steps": list(lengths),
         "attention: power": exponents(lengths, ours),
         "LSTM: power": exponents(lengths, theirs),
-        "attention: M ops": [batch * self_attention_layer(config, length).total / 1e6 for length in lengths],
-        "LSTM: M ops": [batch * lstm_work(length, d) / 1e6 for length in lengths],
+        **{f"{name}: M ops": count / 1e6 for name, count in work.items()},
+        **{f"{name}: G ops/s": rate / 1e9 for name, rate in rates.items()},
     }
     facts |= {
+        "rates": {name: float(rate[-1]) for name, rate in rates.items()},
         "ratio": theirs / ours,
         "powers": [growth(lengths, seconds) for seconds in (ours, theirs)],
         "config": config,

@@ -15,18 +15,18 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template, Undefined
 from markupsafe import Markup
 
+from model.language import ENGLISH, Sentence, language, speaking, tr
+from pages.text import TEXT, Translated, sections_of, split_stamp
 from viz.latex import error_text, number, scaled_scores
 from viz.tokens import as_markdown, labels
 
 PLACES = "controls", "request"
-TEXT = Path(__file__).parents[1] / "text"
 FRAMES = "box", "explained", "offer", "closed", *PLACES
 
 
@@ -50,7 +50,7 @@ class Block:
 
 
 def blocks_of(page: str, title: str, facts: Mapping[str, Any]) -> list[Block]:
-    """The text of a view, with its facts.
+    """The text of a view, with its facts: in the language of this run, in English where that has no such section.
 
     Args:
         page: the text's file, without ending.
@@ -62,7 +62,9 @@ def blocks_of(page: str, title: str, facts: Mapping[str, Any]) -> list[Block]:
         KeyError: there is no section of this title.
         ValueError: a paragraph mixes pictures with words, or a frame is left open.
     """
-    return list(_blocks(iter(_sections(page)[title].render(facts).splitlines())))
+    own = _sections(page, language().code).get(title)
+    with speaking(language() if own else ENGLISH):
+        return list(_blocks(iter((own or _sections(page)[title]).render(facts).splitlines())))
 
 
 def pictures(blocks: list[Block]) -> Iterator[tuple[str, str, str]]:
@@ -87,7 +89,8 @@ def cited_sections(blocks: Iterable[Block]) -> list[str]:
 
 def fill(text: str, facts: Mapping[str, Any]) -> str:
     """A text that is no section of a page, with its facts filled in; raises what `blocks_of` raises of facts."""
-    return str(_filled(text).render(facts))
+    with speaking(language() if isinstance(text, Translated) else ENGLISH):
+        return str(_filled(str(text)).render(facts))
 
 
 def evaluate(expression: str, facts: Mapping[str, Any]) -> Any:
@@ -106,9 +109,17 @@ def _expression(expression: str) -> Callable[..., Any]:
 
 
 @cache
-def _sections(page: str) -> Mapping[str, Template]:
-    head, *parts = re.split(r"^# (.+)\n", _source(f"{page}.md"), flags=re.MULTILINE)
-    return {title: _engine().from_string(head + text) for title, text in zip(parts[::2], parts[1::2], strict=True)}
+def _sections(page: str, code: str = ENGLISH.code) -> Mapping[str, Template]:
+    """Those that the language has, by title; what stands above the first, as macros do, is also of each of them."""
+    if code == ENGLISH.code:
+        parts, head = sections_of(_source(f"{page}.md")), ""
+    elif (TEXT / code / f"{page}.md").is_file():
+        parts, head = sections_of(_source(f"{code}/{page}.md")), sections_of(_source(f"{page}.md"))[""]
+    else:
+        return {}
+    head = split_stamp(parts.pop(""))[1].strip() or head
+    engine = _engine(code)
+    return {title: engine.from_string(f"{head}\n{split_stamp(text)[1]}") for title, text in parts.items()}
 
 
 def _source(name: str) -> str:
@@ -120,6 +131,8 @@ def _escaped(value: Any) -> Markup:
     """A fact as Markdown: plain text, because it may quote what a person typed."""
     if isinstance(value, Markup):
         return value
+    if isinstance(value, Sentence):
+        value = tr(value)
     return Markup(as_markdown(" ".join(value.split())) if isinstance(value, str) else value)
 
 
@@ -127,25 +140,33 @@ def _formatted(value: Any, form: str) -> Markup:
     """A number, with a true minus sign."""
     if isinstance(value, Undefined):
         str(value)  # raises, with the name of the fact
-    return Markup(re.sub("^-", "−", format(value, form)))
+    text = re.sub("^-", "−", format(value, form))
+    return Markup(text if isinstance(value, str) else language().number(text))
 
 
 @cache
-def _engine() -> Environment:
-    engine = Environment(loader=FunctionLoader(_source), undefined=StrictUndefined, autoescape=True, finalize=_escaped)
+def _engine(code: str = ENGLISH.code) -> Environment:
+    def load(name: str) -> str:
+        return _source(f"{code}/{name}" if (TEXT / code / name).is_file() else name)
+
+    engine = Environment(loader=FunctionLoader(load), undefined=StrictUndefined, autoescape=True, finalize=_escaped)
     engine.filters |= {
         "f": _formatted,
         "label": lambda token: labels([token])[0],
-        "n": lambda value, digits=4: Markup(number(value, digits)),
-        "error": lambda value: Markup(error_text(value)),
-        "tex": lambda value: Markup(value),
+        "n": lambda value, digits=4: Markup(language().number(number(value, digits))),
+        "error": lambda value: Markup(language().number(error_text(value))),
+        "tex": lambda value: Markup(tr(value) if isinstance(value, Sentence) else value),
+        "tr": tr,
+        "plural": lambda count, one, several: one if count == 1 else several,
     }
     engine.globals |= {"scaled_scores": lambda *args: Markup(scaled_scores(*args)), "len": len}
     return engine
 
 
 _IMAGE = re.compile(r'!\[([^\]]*)\]\((\S+?)(?: "([^"]*)")?\)')
-_SECTIONS = re.compile(r"arxiv\.org/abs/1706\.03762\),? sections? ((?:\d[\d.]*|, | and )+)")
+_SECTIONS = re.compile(
+    r"arxiv\.org/abs/1706\.03762\)[,，]? ?(?:sections?|Abschnitte?n?|第) ?((?:\d[\d.]*|, | and | und |、|和)+)"
+)
 _LINK = re.compile(r"\[((?:\\.|[^\]\\])+)\]\(([^)\s:]+)\)")
 _TERMS = re.compile(r"\s*\[\?\]\(glossary:([^)]+)\)$")
 
@@ -171,6 +192,11 @@ def _blocks(lines: Iterator[str], frame: str = "") -> Iterator[Block]:
         raise ValueError(f"::: {frame} has no end")
 
 
+def _set_commas(formula: str) -> str:
+    """LaTeX with decimal commas: TeX sets one as between two numbers, unless it stands in braces."""
+    return re.sub(r"(?<=\d),(?=\d)", "{,}", formula) if language().decimal == "," else formula
+
+
 def _paragraph(lines: list[str]) -> Iterator[Block]:
     text = "\n".join(lines)
     lines.clear()
@@ -183,7 +209,7 @@ def _paragraph(lines: list[str]) -> Iterator[Block]:
     if text == "---":
         yield Block("rule")
     elif text.startswith("$$"):
-        yield Block("formula", " ".join(text.strip("$").split("\n")).strip())
+        yield Block("formula", _set_commas(" ".join(text.strip("$").split("\n")).strip()))
     elif text.startswith("```"):
         yield Block("plain", re.sub(r"\\([\W_])|:small\[\]", r"\1", "\n".join(text.split("\n")[1:-1])))
     elif images := _IMAGE.findall(text):

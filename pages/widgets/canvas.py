@@ -6,14 +6,20 @@ from typing import Any
 
 import streamlit as st
 
+from model.language import ENGLISH, Language, language
 from viz.drawing import Drawing, sources
 
 
-@cache
 def component(name: str) -> Any:
-    """The component of viz/canvas/js/*/`name`.js and `name`.css, registered with Streamlit once."""
+    """The component of viz/canvas/js/*/`name`.js and `name`.css, registered with Streamlit once for each language."""
+    return _component(name, language())
+
+
+@cache
+def _component(name: str, spoken: Language) -> Any:
     script, style = sources(name)
-    return st.components.v2.component(name, html=f'<div class="{name} component"></div>\n', css=style, js=script)
+    registered = name if spoken is ENGLISH else f"{name}-{spoken.code}"
+    return st.components.v2.component(registered, html=f'<div class="{name} component"></div>\n', css=style, js=script)
 
 
 def draw(drawing: Drawing, key: str, **on_change: Any) -> Drawing:

@@ -1,6 +1,6 @@
 """What if: build one change to the model from its type, its value and its address."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import streamlit as st
 from model import interventions as change
 from model.analysis.positions.word_order import shuffle_words
 from model.interventions import Intervention, describe, scaling_in_words
+from model.language import later, sentence, tr, tr_error
 from model.run import TAUS, Run
 from model.trace import KIND_TITLES
 from pages.widgets.changes import add, list_version, why_unsupported
@@ -17,19 +18,18 @@ from pages.widgets.controls import Options, number, select, several, slider, ste
 from viz.tokens import numbered
 
 SIDEBAR, ALL = "sidebar", "all"
-SIDES = {"source": "Source", "target": "Target"}
-STACKS = {ALL: "encoder and decoder", "encoder": "encoder", "decoder": "decoder"}
+SIDES = {"source": later("Source"), "target": later("Target")}
+STACKS = {ALL: later("encoder and decoder"), "encoder": later("encoder"), "decoder": later("decoder")}
 SUBLAYERS = {
-    ALL: "every sub-layer",
-    "self_attn": "self-attention",
-    "cross_attn": "cross-attention",
-    "feed_forward": "feed-forward",
+    ALL: later("every sub-layer"),
+    "self_attn": later("self-attention"),
+    "cross_attn": later("cross-attention"),
+    "feed_forward": later("feed-forward"),
 }
 SOURCE_KINDS = ("encoder_self", "cross")
 SELF_KINDS = ("encoder_self", "decoder_self")
 
 
-@st.fragment
 def build(run: Run, drawn: int) -> None:
     """Choose what to change, its value and its address; a button adds it to the list.
 
@@ -39,18 +39,17 @@ def build(run: Run, drawn: int) -> None:
     """
     if list_version() != drawn:
         st.rerun()
-    scaling = scaling_in_words(run.opened.model) or "scaled"
-    changes = {name.format(scaling=scaling): make for name, make in CHANGES.items()}
-    name = _pick("What to change", "what", list(changes))
+    scaling = scaling_in_words(run.opened.model) or sentence("scaled")
+    name = _pick(tr("What to change"), "what", {name: tr(name, scaling=scaling) for name in CHANGES})
     problem = ""
     try:
-        made = changes[name](run)
+        made = CHANGES[name](run)
         problem = why_unsupported(run.opened, made) if made else ""
     except ValueError as error:
-        made, problem = None, str(error)
-    st.text(problem or (describe(made, run.opened.model) if made else "Choose a value first."), width="stretch")
+        made, problem = None, tr_error(error)
+    st.text(problem or (tr(describe(made, run.opened.model)) if made else tr("Choose a value first.")), width="stretch")
     st.button(
-        "Add",
+        tr("Add"),
         icon=":material/add:",
         key="what_if_add",
         type="primary",
@@ -67,9 +66,9 @@ def _temperature(run: Run) -> Intervention:
 
 def _gate(run: Run) -> Intervention:
     left, right = st.columns(2)
-    gate = slider("Gate", (0.0, 1.0), 0.0, "what_if_gate", step=0.05, place=left, in_link=False)
-    words = {"zero": "zero", "mean": "its mean (decoder: up to the query)"}
-    mode = _pick("What is removed is replaced by", "mode", words, right)
+    gate = slider(tr("Gate"), (0.0, 1.0), 0.0, "what_if_gate", step=0.05, place=left, in_link=False)
+    words = {"zero": tr("zero"), "mean": tr("its mean (decoder: up to the query)")}
+    mode = _pick(tr("What is removed is replaced by"), "mode", words, right)
     return change.HeadGate(gate, mode=mode, **_place(run))
 
 
@@ -77,27 +76,32 @@ def _cells(run: Run) -> Intervention:
     place = _place(run)
     queries, keys = _tokens(run, place["kind"])
     left, middle, right = st.columns(3)
-    query = _pick("Query (row)", "query", dict(enumerate(queries)), left)
-    key = _pick("Key (column)", "key", dict(enumerate(keys)), middle)
-    words = {"forbid": "may not attend", "allow": "may attend"}
-    field = _pick("The query", "field", words, right)
+    query = _pick(tr("Query (row)"), "query", dict(enumerate(queries)), left)
+    key = _pick(tr("Key (column)"), "key", dict(enumerate(keys)), middle)
+    words = {"forbid": tr("may not attend to the key"), "allow": tr("may attend to the key")}
+    field = _pick(tr("The query"), "field", words, right)
     return change.MaskEdit(**{field: ((query, key),)}, **place)
 
 
 def _forbid_source(run: Run) -> Intervention | None:
-    positions = _positions("Source tokens to mask everywhere", "forbidden", numbered(run.trace.src_tokens))
+    positions = _positions(tr("Source tokens to mask everywhere"), "forbidden", numbered(run.trace.src_tokens))
     place = _place(run, SOURCE_KINDS)
     return change.ForbidSource(positions, **place) if positions else None
 
 
 def _pattern(run: Run) -> Intervention | None:
     left, right = st.columns([2, 1])
-    shapes = {"window": "sliding window", "strided": "strided", "global": "global tokens + window", "block": "blocks"}
-    shape = _pick("Pattern", "pattern", shapes, left)
-    size = number("Its size", (1, 256), 3, "what_if_pattern_size", place=right, in_link=False)
+    shapes = {
+        "window": tr("sliding window"),
+        "strided": tr("strided"),
+        "global": tr("global tokens + window"),
+        "block": tr("blocks"),
+    }
+    shape = _pick(tr("Pattern"), "pattern", shapes, left)
+    size = number(tr("Its size"), (1, 256), 3, "what_if_pattern_size", place=right, in_link=False)
     tokens = (0,)
     if shape == "global":
-        tokens = _positions("Global tokens", "global", numbered(run.attention.key_tokens))
+        tokens = _positions(tr("Global tokens"), "global", numbered(run.attention.key_tokens))
     place = _place(run, SELF_KINDS, heads=False)
     made = {
         "window": {"window": size},
@@ -109,8 +113,8 @@ def _pattern(run: Run) -> Intervention | None:
 
 
 def _lift(run: Run) -> Intervention:
-    layers = [ALL, *run.trace.kind("decoder_self").layers]
-    layer = _pick("Layer of the decoder", "decoder_layer", layers)
+    layers = _or_all(run.trace.kind("decoder_self").layers)
+    layer = _pick(tr("Layer of the decoder"), "decoder_layer", layers)
     return change.LiftCausalMask(None if layer == ALL else layer)
 
 
@@ -119,7 +123,7 @@ def _row(run: Run) -> Intervention:
     place = _place(run)
     kind = place["kind"] or run.kind
     queries, keys = _tokens(run, kind)
-    row = _pick("Query (row)", "query", dict(enumerate(queries)))
+    row = _pick(tr("Query (row)"), "query", dict(enumerate(queries)))
     layer = min(run.layer if place["layer"] is None else place["layer"], _layers(run, kind) - 1)
     weights = run.trace.attention(kind, layer).pattern[place["head"] or 0, row]
     table = st.data_editor(
@@ -136,26 +140,26 @@ def _row(run: Run) -> Intervention:
 def _values(run: Run) -> Intervention | None:
     place = _place(run)
     keys = _tokens(run, place["kind"])[1]
-    positions = _positions("Keys whose values are set to 0", "silent", keys)
+    positions = _positions(tr("Keys whose values are set to 0"), "silent", keys)
     return change.ValueZeroing(positions, **place) if positions else None
 
 
 def _shared(run: Run) -> Intervention:
     heads = run.attention.n_heads
     counts = [groups for groups in range(1, heads) if heads % groups == 0]
-    words = {groups: f"{groups} {'group' if groups == 1 else 'groups'}" for groups in reversed(counts)}
-    groups = _pick("Keys and values of the heads", "groups", words)
+    words = {groups: tr("{count} groups", count=groups) for groups in reversed(counts)} | {1: tr("1 group")}
+    groups = _pick(tr("Keys and values of the heads"), "groups", words)
     return change.SharedKeysValues(groups, **_place(run, heads=False))
 
 
 def _positions_off(_run: Run) -> Intervention:
-    sides = {ALL: "Source and target", **SIDES}
-    side = _pick("Sentence", "off_side", sides)
+    sides = {ALL: later("Source and target"), **SIDES}
+    side = _pick(tr("Sentence"), "off_side", _said(sides))
     return change.PositionsOff(None if side == ALL else side)
 
 
 def _positions_shuffled(run: Run) -> Intervention:
-    side = _pick("Sentence", "side", SIDES)
+    side = _pick(tr("Sentence"), "side", _said(SIDES))
     tokens = run.trace.src_tokens if side == "source" else run.trace.tgt_tokens
     return change.PositionsShuffled(shuffle_words(len(tokens), _seed()), side)
 
@@ -163,32 +167,33 @@ def _positions_shuffled(run: Run) -> Intervention:
 def _sublayer(made: type) -> Callable[[Run], Intervention]:
     def build(run: Run) -> Intervention:
         left, middle, right = st.columns(3)
-        stack = _pick("Stack", "stack", STACKS, left)
-        name = _pick("Sub-layer", "sublayer", SUBLAYERS, middle)
-        layers = [ALL, *range(_layers(run, None))]
-        layer = _pick("Layer", "any_layer", layers, right)
+        stack = _pick(tr("Stack"), "stack", _said(STACKS), left)
+        name = _pick(tr("Sub-layer"), "sublayer", _said(SUBLAYERS), middle)
+        layers = _or_all(range(_layers(run, None)))
+        layer = _pick(tr("Layer"), "any_layer", layers, right)
         return made(*(None if value == ALL else value for value in (stack, layer, name)))
 
     return build
 
 
 CHANGES: Mapping[str, Callable[[Run], Intervention | None]] = {
-    "Heads: switch off (gate)": _gate,
-    "Scores: temperature τ": _temperature,
-    "Scores: not {scaling}": lambda run: change.Unscaled(**_place(run)),
-    "Mask: mask or unmask a cell": _cells,
-    "Mask: hide source tokens": _forbid_source,
-    "Mask: window, stride, blocks": _pattern,
-    "Mask: lift the causal mask": _lift,
-    "Weights: uniform": lambda run: change.UniformAttention(**_place(run)),
-    "Weights: permuted": lambda run: change.PermutedAttention(_seed(), **_place(run)),
-    "Weights: set one row": _row,
-    "Values: set to zero": _values,
-    "Keys and values: shared in groups": _shared,
-    "Positions: none": _positions_off,
-    "Positions: shuffled": _positions_shuffled,
-    "Blocks: sub-layer off": _sublayer(change.SublayerOff),
-    "Blocks: residual off": _sublayer(change.ResidualOff),
+    later("Heads: switch off (gate)"): _gate,
+    later("Scores: temperature τ"): _temperature,
+    later("Scores: not {scaling}"): lambda run: change.Unscaled(**_place(run)),
+    later("Mask: mask or unmask a cell"): _cells,
+    later("Mask: hide source tokens"): _forbid_source,
+    later("Mask: window, stride, blocks"): _pattern,
+    later("Mask: lift the causal mask"): _lift,
+    later("Weights: uniform"): lambda run: change.UniformAttention(**_place(run)),
+    later("Weights: permuted"): lambda run: change.PermutedAttention(_seed(), **_place(run)),
+    later("Weights: set one row"): _row,
+    later("Values: set to zero"): _values,
+    later("Keys and values: shared in groups"): _shared,
+    later("Positions: none"): _positions_off,
+    later("Positions: shuffled"): _positions_shuffled,
+    later("Blocks: sub-layer off"): _sublayer(change.SublayerOff),
+    later("Blocks: residual off"): _sublayer(change.ResidualOff),
+    later("Blocks: norm off"): _sublayer(change.NormOff),
 }
 
 
@@ -198,21 +203,20 @@ def _place(run: Run, kinds: Sequence[str] = tuple(KIND_TITLES), heads: bool = Tr
     left, middle, right = st.columns([2, 1, 1])
     own = run.kind if run.kind in kinds else None
     names = {
-        SIDEBAR: f"← {KIND_TITLES[own] if own else 'all'}",
-        ALL: "all",
-        **{kind: KIND_TITLES[kind] for kind in kinds},
+        SIDEBAR: f"← {tr(KIND_TITLES[own]) if own else tr('all')}",
+        ALL: tr("all"),
+        **{kind: tr(KIND_TITLES[kind]) for kind in kinds},
     }
-    kind = _pick("Attention (←: as in the sidebar)", "kind", names, left)
+    kind = _pick(tr("Attention (←: as in the sidebar)"), "kind", names, left)
     kind = {SIDEBAR: own, ALL: None}.get(kind, kind)
 
-    def choose(column: Any, label: str, sidebar: int, count: int) -> int | None:
-        words = {SIDEBAR: f"← {sidebar}", ALL: "all", **{i: str(i) for i in range(count)}}
-        chosen = _pick(label, label.lower(), words, column)
+    def choose(column: Any, label: str, key: str, sidebar: int, count: int) -> int | None:
+        chosen = _pick(label, key, {SIDEBAR: f"← {sidebar}"} | _or_all(range(count)), column)
         return {SIDEBAR: sidebar, ALL: None}.get(chosen, chosen)
 
-    layer = choose(middle, "Layer", run.layer, _layers(run, kind))
+    layer = choose(middle, tr("Layer"), "layer", run.layer, _layers(run, kind))
     place = {"kind": kind, "layer": layer}
-    return place | ({"head": choose(right, "Head", run.head, run.attention.n_heads)} if heads else {})
+    return place | ({"head": choose(right, tr("Head"), "head", run.head, run.attention.n_heads)} if heads else {})
 
 
 def _layers(run: Run, kind: str | None) -> int:
@@ -229,11 +233,19 @@ def _tokens(run: Run, kind: str | None) -> tuple[list[str], list[str]]:
 
 
 def _seed() -> int:
-    return number("Seed", (0, 9999), 1, "what_if_seed", in_link=False)
+    return number(tr("Seed"), (0, 9999), 1, "what_if_seed", in_link=False)
 
 
 def _positions(label: str, key: str, names: list[str]) -> tuple[int, ...]:
     return tuple(sorted(several(label, dict(enumerate(names)), (), f"what_if_{key}", in_link=False)))
+
+
+def _said(options: Mapping[Any, str]) -> dict[Any, str]:
+    return {value: tr(text) for value, text in options.items()}
+
+
+def _or_all(numbers: Iterable[int]) -> dict[Any, str]:
+    return {ALL: tr("all")} | {number: str(number) for number in numbers}
 
 
 def _pick(label: str, key: str, options: Options, place: Any = st) -> Any:

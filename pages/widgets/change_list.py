@@ -13,10 +13,12 @@ from model.interventions import (
     Intervention,
     LiftCausalMask,
     MaskEdit,
+    Patch,
     PositionsOff,
     UniformAttention,
     describe,
 )
+from model.language import in_this_language, joined, later, sentence_of, tr
 from model.needs import Need
 from model.run import Run
 from pages.views import Control
@@ -54,7 +56,8 @@ def with_changes(run: Run) -> dict[Control, Run]:
     try:
         return {CHANGED: run.forced(*run.trace.interventions, *current_changes(run.opened))}
     except ValueError as error:
-        st.text(f"The model cannot run with these changes: {error} Showing it without them.")
+        text = tr("The model cannot run with these changes: {error} Showing it without them.", error=sentence_of(error))
+        st.text(text)
         return {CHANGED: run}
 
 
@@ -107,24 +110,28 @@ def show_list(run: Run, changes: tuple[Intervention, ...]) -> None:
         changes: the list.
     """
     for note in st.session_state.pop(NOTES, []):
-        st.text(f"Note: {note}")
+        st.text(tr("Note: {note}", note=note))
     left, right = st.columns(2, vertical_alignment="center")
     with left.container(key="what-if-list"):
         if not changes:
-            st.caption(f"No changes: this is the model {run.model_in_words}. Pick one above, or build one.")
+            words = tr(run.model_in_words)
+            st.caption(tr("No changes: this is the model {words}. Pick one above, or build one.", words=words))
         for i, change in enumerate(changes):
             row = st.container(horizontal=True, wrap=False, vertical_alignment="center")
             row.container(width="stretch").text(
-                f"{i + 1}. {describe(change, run.opened.model)}{_details(change, run.trace.src_tokens)}"
+                f"{i + 1}. {tr(describe(change, run.opened.model))}{_details(change, run.trace.src_tokens)}"
             )
             if i:
                 moved = (*changes[: i - 1], change, changes[i - 1], *changes[i + 1 :])
-                _button(row, f"up_{i}", ":material/arrow_upward:", f"Move change {i + 1} up", moved)
+                _button(row, f"up_{i}", ":material/arrow_upward:", tr("Move change {number} up", number=i + 1), moved)
             rest = (*changes[:i], *changes[i + 1 :])
-            _button(row, f"away_{i}", ":material/close:", f"Remove change {i + 1}", rest)
+            _button(row, f"away_{i}", ":material/close:", tr("Remove change {number}", number=i + 1), rest)
     with right.container(horizontal=True, horizontal_alignment="right", key="what-if-acts"):
-        with st.popover("Build a change", icon=":material/add:", width="content"), st.container(key="what-if-builder"):
-            build(run, list_version())
+        with (
+            st.popover(tr("Build a change"), icon=":material/add:", width="content"),
+            st.container(key="what-if-builder"),
+        ):
+            st.fragment(in_this_language(build))(run, list_version())
         _offer_acts(changes)
 
 
@@ -132,17 +139,19 @@ def _offer_acts(changes: tuple[Intervention, ...]) -> None:
     """What can be done with the list as a whole; what cannot act is not drawn."""
     kept = st.session_state[KEPT]
     if st.session_state[PAST]:
-        st.button("Undo", icon=":material/undo:", key="what_if_undo", on_click=undo)
+        st.button(tr("Undo"), icon=":material/undo:", key="what_if_undo", on_click=undo)
     if changes:
-        st.button("No changes", icon=":material/delete_sweep:", key="what_if_reset", on_click=set_changes, args=((),))
+        st.button(
+            tr("No changes"), icon=":material/delete_sweep:", key="what_if_reset", on_click=set_changes, args=((),)
+        )
     if changes or kept:
         st.button(
-            "No longer on other pages" if kept else "On every page",
+            tr("No longer on other pages") if kept else tr("On every page"),
             icon=":material/push_pin:",
             key="what_if_keep",
             on_click=keep_on,
             args=(not kept,),
-            help="All pages then show the model with these changes, and say so.",
+            help=tr("All pages then show the model with these changes, and say so."),
         )
 
 
@@ -150,13 +159,13 @@ def experiments(run: Run) -> dict[str, Intervention]:
     """Changes that need one click, by their names: those that this model can make."""
     here = {"kind": run.kind, "layer": run.layer, "head": run.head}
     made: dict[str, Intervention] = {
-        "Uniform cross-attention": UniformAttention("cross"),
-        "No positions": PositionsOff(),
-        "Lift the causal mask": LiftCausalMask(),
-        "Switch off this head": HeadGate(0.0, **here),
+        later("Uniform cross-attention"): UniformAttention("cross"),
+        later("No positions"): PositionsOff(),
+        later("Lift the causal mask"): LiftCausalMask(),
+        later("Switch off this head"): HeadGate(0.0, **here),
     }
     if Need.CROSS_ATTENTION in run.opened.features:
-        made["Hide the longest word"] = ForbidSource(_longest_word(run.trace.src_tokens))
+        made[later("Hide the longest word")] = ForbidSource(_longest_word(run.trace.src_tokens))
     return {name: change for name, change in made.items() if not why_unsupported(run.opened, change)}
 
 
@@ -165,12 +174,12 @@ def show_experiments(run: Run) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="what-if-experiments"):
         for name, change in experiments(run).items():
             st.button(
-                name,
+                tr(name),
                 key=f"what_if_take_{name}",
                 on_click=set_changes,
                 args=((change,),),
                 type="primary" if st.session_state[CHANGES] == (change,) else "secondary",
-                help=f"{describe(change, run.opened.model)} It replaces the list.",
+                help=f"{tr(describe(change, run.opened.model))} {tr('It replaces the list.')}",
             )
 
 
@@ -194,12 +203,14 @@ def _button(
 
 
 def _details(change: Intervention, tokens: tuple[str, ...]) -> str:
-    """The cells of a mask edit or the hidden tokens, as plain text."""
+    """The cells of a mask edit, the hidden tokens or the text of a patch, as plain text."""
     if isinstance(change, ForbidSource):
         hidden = labels([tokens[i] for i in change.positions if i < len(tokens)])
-        return f" ({', '.join(hidden)})" if hidden else " (beyond the end of this sentence)"
+        return f" ({tr(joined(hidden))})" if hidden else f" ({tr('beyond the end of this sentence')})"
+    if isinstance(change, Patch) and change.origin:
+        return tr(" (“{text}”)", text=change.origin.source)
     if not isinstance(change, MaskEdit):
         return ""
     cells = [*change.forbid, *change.allow]
     named = ", ".join(f"({query}, {key})" for query, key in cells[:MOST_CELLS])
-    return f" (query, key): {named}{' …' if len(cells) > MOST_CELLS else ''}"
+    return f" {tr('(query, key)')}: {named}{' …' if len(cells) > MOST_CELLS else ''}"

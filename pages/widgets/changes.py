@@ -5,11 +5,13 @@ from typing import Any
 
 import streamlit as st
 
+from model.analysis.runs.patching import resolve_patch
 from model.checkpoints.checkpoint import Checkpoint
-from model.interventions import AttentionTemperature, Intervention, describe
+from model.interventions import AttentionTemperature, Intervention, Patch, PatchFrom, describe, place_in_words
 from model.interventions.link import decode, encode
+from model.language import sentence_of, tr, tr_error
 from model.run import Place
-from model.trace import KIND_TITLES
+from pages.compute.runs import compute
 from pages.widgets.controls import follow_click
 
 CHANGES, PAST, NOTES, EDITION = "what_if_changes", "what_if_past", "what_if_notes", "what_if_edition"
@@ -51,15 +53,18 @@ def show_active(changes: tuple[Intervention, ...], here: AttentionTemperature | 
     """
     if not changes:
         return
-    st.markdown("Active changes")
     with st.container(key="active-changes", gap="xxsmall"):
         for number, change in enumerate(changes):
             with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
-                text = _temperature_in_words(change) if _is_temperature(change, here) else describe(change, model)
+                text = _temperature_in_words(change) if _is_temperature(change, here) else tr(describe(change, model))
                 st.caption(text, width="stretch")
                 removes = {"on_click": _remove, "args": (change, change == here)}
                 st.button(
-                    ":material/close:", key=f"remove-{number}", help="Remove this change", type="tertiary", **removes
+                    ":material/close:",
+                    key=f"remove-{number}",
+                    help=tr("Remove this change"),
+                    type="tertiary",
+                    **removes,
                 )
 
 
@@ -68,12 +73,8 @@ def _is_temperature(change: Intervention, here: AttentionTemperature | None) -> 
 
 
 def _temperature_in_words(change: AttentionTemperature) -> str:
-    """ "τ = 2 in Encoder self, layer 0, head 3"."""
-    parts = [KIND_TITLES[change.kind].removesuffix("-attention")] if change.kind else ["every attention"]
-    parts += [
-        f"{name} {number}" for name, number in (("layer", change.layer), ("head", change.head)) if number is not None
-    ]
-    return f"τ = {change.tau:g} in {', '.join(parts)}"
+    """ "τ = 2 in Encoder self, layer 0, head 3": one line of the sidebar."""
+    return tr("τ = {tau:g} in {place}", tau=change.tau, place=place_in_words(change, short=True))
 
 
 def _remove(change: Intervention, here: bool) -> None:
@@ -132,7 +133,9 @@ def temperatures_elsewhere(
     if opened is not None:
         for change in (one for one in state[TEMPERATURES] if why_unsupported(opened, one)):
             state[TEMPERATURES] = tuple(one for one in state[TEMPERATURES] if one != change)
-            notes.append(f"Dropped, because this checkpoint has no such layer or head: {describe(change)}")
+            notes.append(
+                tr("Dropped, because this checkpoint has no such layer or head: {change}", change=describe(change))
+            )
     if text := encode(state[TEMPERATURES]):
         st.query_params[TEMPERATURES] = text
     else:
@@ -144,7 +147,7 @@ def _temperatures_of_link(address: Mapping[str, Any], notes: list[str]) -> tuple
     try:
         asked = decode(st.query_params.get(TEMPERATURES, ""))
     except ValueError as error:
-        notes.append(f"{error} Showing the model without these temperatures.")
+        notes.append(f"{tr_error(error)} {tr('Showing the model without these temperatures.')}")
         return ()
     # What acts at the chosen place is said by the slider.
     taken = [one for one in asked if isinstance(one, AttentionTemperature) and _address(one) != tuple(address.items())]
@@ -178,15 +181,38 @@ def current_changes(opened: Checkpoint) -> tuple[Intervention, ...]:
         try:
             state[CHANGES] = decode(st.query_params.get(IN_LINK, ""))
         except ValueError as error:
-            _note(f"{error} Showing the model without changes.")
-    _take_added()
+            _note(f"{tr_error(error)} {tr('Showing the model without changes.')}")
+    _take_added(opened)
+    state[CHANGES] = resolve_patches(opened, state[CHANGES])
     misfits = [change for change in state[CHANGES] if why_unsupported(opened, change)]
     if misfits:
         for change in misfits:
-            _note(f"Dropped, because this checkpoint has no such layer or head: {describe(change)}")
+            _note(tr("Dropped, because this checkpoint has no such layer or head: {change}", change=describe(change)))
         set_changes(tuple(change for change in state[CHANGES] if change not in misfits))
     _to_link()
     return state[CHANGES]
+
+
+def resolve_patches(opened: Checkpoint, changes: tuple[Intervention, ...]) -> tuple[Intervention, ...]:
+    """The changes with the values of each patch, read in a run of its text by this checkpoint.
+
+    One whose text cannot be read is left out, with a note.
+    """
+    resolved = []
+    for change in changes:
+        origin = change.origin if isinstance(change, Patch) else change
+        if isinstance(origin, PatchFrom):
+            try:
+                resolved.append(compute(resolve_patch, opened, origin))
+            except ValueError as error:
+                text = tr(
+                    "Dropped, because the text that its values come from cannot be used: {error}",
+                    error=sentence_of(error),
+                )
+                _note(text)
+        else:
+            resolved.append(change)
+    return tuple(resolved)
 
 
 def why_unsupported(opened: Checkpoint, change: Intervention) -> str:
@@ -194,7 +220,7 @@ def why_unsupported(opened: Checkpoint, change: Intervention) -> str:
     try:
         opened.check_intervention(change)
     except ValueError as error:
-        return str(error)
+        return tr_error(error)
     return ""
 
 
@@ -204,7 +230,7 @@ def set_changes(changes: tuple[Intervention, ...]) -> None:
     try:
         encode(changes)
     except ValueError as error:
-        _note(str(error))
+        _note(tr_error(error))
         return
     if changes != state[CHANGES]:
         state[PAST] = [*state[PAST], state[CHANGES]][-MOST_UNDONE:]
@@ -231,13 +257,14 @@ def undo() -> None:
     _to_link()
 
 
-def _take_added() -> None:
+def _take_added(opened: Checkpoint) -> None:
     """Add, once, what a link on another page asks for."""
     text = st.query_params.pop(ADDED, "")
     try:
-        added = tuple(change for change in decode(text) if change not in st.session_state[CHANGES])
+        asked = resolve_patches(opened, decode(text))
+        added = tuple(change for change in asked if change not in st.session_state[CHANGES])
     except ValueError as error:
-        _note(str(error))
+        _note(tr_error(error))
     else:
         set_changes((*st.session_state[CHANGES], *added))
 

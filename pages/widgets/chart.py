@@ -10,7 +10,10 @@ import streamlit as st
 from model.checkpoints.store import shown_name
 from pages.widgets.present import presents
 from viz.figure import selectable
+from viz.stack import stack
 
+HERE = "here"
+"""key of the component that knows the browser's window"""
 RUN = "files_of"
 """in the session: the end of file names, which names the run"""
 
@@ -30,6 +33,11 @@ def checkpoint_in_file_names(checkpoint: str) -> str:
     return re.sub(r"[^\w.-]+", "-", shown_name(checkpoint))
 
 
+def is_narrow() -> bool:
+    """Whether the window is so narrow that panels stand below each other; a first run does not know it yet."""
+    return bool((st.session_state.get(HERE) or {}).get("narrow"))
+
+
 def clicked_point(key: str) -> dict[str, Any] | None:
     """The point of the chart `key` that was clicked, with its point_index and customdata; None if none is selected."""
     points = st.session_state[key]["selection"]["points"]
@@ -47,7 +55,7 @@ def chart(
         alt: what the figure shows, for screen readers.
         on_select: "rerun", or a function to call first: a click on a point then runs the page again, with the
             selection returned and in st.session_state[key].
-        roomy: for several maps side by side; on a phone they keep their width and scroll.
+        roomy: for several maps side by side; on a phone they stand below each other.
     """
     config = {
         "displaylogo": False,
@@ -56,6 +64,8 @@ def chart(
         "doubleClick": "reset",
         "toImageButtonOptions": {"format": "png", "scale": 2, "filename": f"{key}-{st.session_state.get(RUN, '')}"},
     }
+    if roomy and is_narrow() and not presents():
+        figure, roomy = stack(figure), False
     if on_select != "ignore":
         figure = selectable(figure)
     shown = {"key": key, "theme": None, "config": config, "alt": alt}

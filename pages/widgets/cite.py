@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from model.checkpoints.store import shown_name
+from model.language import Sentence, sentence, series, tr
 from model.trace import Trace
 
 PAPER = """@inproceedings{{vaswani2017attention,
@@ -36,10 +37,10 @@ def draw_citations(trace: Trace, view: str, sections: Sequence[str]) -> None:
         view: page and title of the view.
         sections: of the paper of 2017; none: only this app is cited.
     """
-    st.markdown("**This view**, with the weights that it ran")
+    st.markdown(tr("**This view**, with the weights that it ran"))
     st.code(app_entry(trace, view), language="latex")
     if sections:
-        st.markdown(f"**The paper**, {_in_words(sections)}")
+        st.markdown(tr("**The paper**, {sections}", sections=_in_words(sections)))
         st.code(paper_entry(sections), language="latex")
 
 
@@ -54,8 +55,10 @@ def paper_entry(sections: Sequence[str]) -> str:
     return PAPER.format(note=f"\n  note      = {{{_in_words(sections).capitalize()}}},")
 
 
-def _in_words(sections: Sequence[str]) -> str:
-    return f"{'section' if len(sections) == 1 else 'sections'} {', '.join(sections)}"
+def _in_words(sections: Sequence[str]) -> Sentence:
+    if len(sections) == 1:
+        return sentence("section {section}", section=sections[0])
+    return sentence("sections {sections}", sections=series(sections))
 
 
 def _escaped(text: str) -> str:

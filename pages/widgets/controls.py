@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from math import inf
 from time import monotonic
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from model.language import in_this_language, tr
 from viz.forms import Table
+from viz.labels import say_label, say_table
 
 DEFAULTS = "defaults"
 """in the session: the default of each control drawn so far, by key"""
@@ -205,7 +208,7 @@ def draw_steps(draw: Callable[[], Any], key: str) -> None:
         draw: draws the stepper, and what depends on its step.
         key: of the stepper.
     """
-    st.fragment(draw, run_every=SECONDS_A_STEP if st.session_state.get(f"{key}-playing") else None)()
+    st.fragment(in_this_language(draw), run_every=SECONDS_A_STEP if st.session_state.get(f"{key}-playing") else None)()
 
 
 def stepper(label: str, limits: tuple[int, int], default: int, key: str, **options: Any) -> int:
@@ -224,7 +227,7 @@ def stepper(label: str, limits: tuple[int, int], default: int, key: str, **optio
         state[key] = min(state.get(key, default) + 1, limits[1])
         state[f"{key}-due"] = monotonic() + SECONDS_A_STEP / 2
     left, right = options.pop("place", st).columns([1, 5], vertical_alignment="bottom")
-    name, icon = ("Pause", ":material/pause:") if state.get(playing) else ("Play", ":material/play_arrow:")
+    name, icon = (tr("Pause"), ":material/pause:") if state.get(playing) else (tr("Play"), ":material/play_arrow:")
     arguments = {"on_click": _play_or_pause, "args": (limits, key), "width": "stretch"}
     pressed = left.button(name, key=f"{key}-play", icon=icon, **arguments)
     step = slider(label, limits, default, key, place=right, **options)
@@ -355,23 +358,35 @@ def texts_not_in_link() -> list[str]:
     return [key for key, typed in texts.items() if len(typed) > LONGEST_IN_LINK]
 
 
-def tabs(views: Mapping[str, Callable[..., Any]], key: str, *args: Any, default: str | None = None) -> Any:
+def tabs(
+    views: Mapping[str, Callable[..., Any]],
+    key: str,
+    *args: Any,
+    default: str | None = None,
+    groups: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> Any:
     """One tab per view; only the open tab's function runs.
 
     Args:
-        views: title -> function that draws the tab.
+        views: English title -> function that draws the tab.
         key: of the session and of the URL.
         *args: what each function is called with.
         default: the tab that is open at first; the first one if not given.
+        groups: English title -> English titles of the tabs that stand in one row; of several rows one is shown, below
+            their titles.
 
     Returns:
         what the open tab's function returned.
     """
+    views, default = {tr(title): show for title, show in views.items()}, default and tr(default)
+    groups = {tr(group): list(map(tr, titles)) for group, titles in groups.items()}
     register(key, default or next(iter(views)))
     if (asked := st.query_params.get(OPEN_TAB)) is not None:
         del st.query_params[OPEN_TAB]
         if asked in views:
             st.session_state[key] = asked
+    if len(groups) > 1:
+        _choose_group(groups, key)
     for tab, show in zip(
         st.tabs(list(views), default=default, key=key, bind="query-params"), views.values(), strict=True
     ):
@@ -379,6 +394,23 @@ def tabs(views: Mapping[str, Callable[..., Any]], key: str, *args: Any, default:
             with tab:
                 return show(*args)
     return None
+
+
+def _choose_group(groups: Mapping[str, Sequence[str]], key: str) -> None:
+    """Draw the titles of the groups of tabs, and hide the tabs of the others; the link names the tab alone."""
+    state, of_group = st.session_state, f"{key}-group"
+    at = state.get(key, st.query_params.get(key))
+    state[of_group] = next((group for group, titles in groups.items() if at in titles), next(iter(groups)))
+
+    def open_first() -> None:
+        state[key] = groups[state[of_group]][0]
+
+    with st.container(key="tab-groups"):
+        options = {"label_visibility": "collapsed", "required": True, "on_change": open_first}
+        chosen = st.segmented_control(tr("Tabs"), list(groups), key=of_group, **options)
+        places = enumerate((group for group, titles in groups.items() for _ in titles), 1)
+        hidden = ", ".join(f".stTabs [role=tab]:nth-child({place})" for place, group in places if group != chosen)
+        st.html(f"<style>[data-testid=stMain] :is({hidden}) {{ display: none; }}</style>")
 
 
 def box(label: str, key: str, show: Callable[..., Any], *args: Any, icon: str | None = None) -> None:
@@ -432,7 +464,13 @@ def table(frame: pd.DataFrame, *, floats: str | None = "%.3g", height: int | str
     formats = dict.fromkeys(frame.select_dtypes("float"), floats)
     formats |= dict.fromkeys(frame.select_dtypes("integer"), "localized")
     config = {name: st.column_config.NumberColumn(format=form) for name, form in formats.items()}
-    st.dataframe(frame, hide_index=True, height=height, column_config=config | columns, placeholder="")
+    st.dataframe(
+        say_table(frame),
+        hide_index=True,
+        height=height,
+        column_config={say_label(name): one for name, one in (config | columns).items()},
+        placeholder="",
+    )
 
 
 def explained_table(table: Table, key: str, alt: str, on_select: Callable[[], None]) -> None:
@@ -447,12 +485,13 @@ def explained_table(table: Table, key: str, alt: str, on_select: Callable[[], No
     config = {}
     for name, values in table.frame.items():
         pinned = {"pinned": True, "width": PINNED_WIDTH} if name in table.pinned else {}
-        common = {"help": table.helps.get(name)} | pinned
+        common = {"help": say_label(table.helps.get(name))} | pinned
         if values.dtype.kind == "f":
-            config[name] = st.column_config.NumberColumn(format=table.formats.get(name, table.floats), **common)
+            form = table.formats.get(name, table.floats)
+            config[say_label(name)] = st.column_config.NumberColumn(format=form, **common)
         else:
             wide = {"width": "large"} if values.map(str).str.len().max() > LONG_CELL else {}
-            config[name] = st.column_config.Column(**wide | common)
+            config[say_label(name)] = st.column_config.Column(**wide | common)
     options: dict[str, Any] = {}
     if table.sets:
         options = {"key": key, "on_select": on_select, "selection_mode": "single-row"}
@@ -461,7 +500,8 @@ def explained_table(table: Table, key: str, alt: str, on_select: Callable[[], No
         st.session_state[key] = {"selection": {"rows": [table.ticked], "columns": [], "cells": []}}
         options["selection_mode"] = "single-row-required"
     height = "content" if len(table.frame) <= table.most_rows else ROW_HEIGHT * (table.most_rows + 1)
-    st.dataframe(table.frame, hide_index=True, height=height, column_config=config, alt=alt, placeholder="", **options)
+    shown = {"hide_index": True, "height": height, "column_config": config, "alt": alt, "placeholder": ""}
+    st.dataframe(say_table(table.frame), **shown, **options)
 
 
 def follow_default(key: str, default: Any) -> None:
@@ -490,7 +530,11 @@ def say_if_outside(label: str, limits: tuple[float, float], default: float, key:
     except ValueError:
         offered = False
     if not offered:
-        text = f"The link asks for a number that “{label}” does not offer; showing {default:g} instead."
+        text = tr(
+            "The link asks for a number that “{label}” does not offer; showing {default:g} instead.",
+            label=label,
+            default=default,
+        )
         st.info(text, icon=":material/info:")
 
 
@@ -507,9 +551,20 @@ def replace_missing(key: str, options: Options, default: Any, notes: list[str] |
     labels = options if isinstance(options, Mapping) else {option: str(option) for option in options}
     state, asked = st.session_state, st.query_params.get(key)
     if key not in state and asked is not None and asked not in labels.values():
-        notes.append(f"The link asks for a {key} that is not there; you see {labels[default]} instead.")
+        text = tr(
+            "The link asks for a {control} that is not there; you see {shown} instead.",
+            control=key,
+            shown=labels[default],
+        )
+        notes.append(text)
     elif state.get(key) is not None and state[key] not in labels:
-        notes.append(f"There is no {key} {state[key]} here; you see {labels[default]} instead.")
+        text = tr(
+            "There is no {control} {value} here; you see {shown} instead.",
+            control=key,
+            value=state[key],
+            shown=labels[default],
+        )
+        notes.append(text)
         state[key] = default
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 import streamlit as st
 
 from model.checkpoints.store import shown_name
+from model.language import Sentence, later, sentence, series, tr
 from model.needs import Need
 from model.proof.steps import states_in_words, verify_attention
 from model.run import Run
@@ -68,7 +69,7 @@ def export(parts: Sequence[Part], page: Callable[[], Sequence[Part]] | None = No
             _offer_figures(parts, page)
         for part in parts:
             if len(parts) > 1:
-                st.markdown(f"**{part.result.view.title}**")
+                st.markdown(f"**{tr(part.result.view.title)}**")
             _offer_numbers(part.result, part.pictures)
 
 
@@ -76,12 +77,14 @@ def _offer_figures(parts: Sequence[Part], page: Callable[[], Sequence[Part]] | N
     """What to save, as which kind of file, and the button that saves it."""
     run, view = parts[0].result.drawn or parts[0].result.run, parts[0].result.view
     key, pictures = f"paper-{view.page}-{view.name}", _saveable(parts)
-    names: dict[Any, str] = {number: f"This figure: {picture.title}" for number, picture in enumerate(pictures)}
-    names |= {TAB: f"This tab: its {len(pictures)} figures, as ZIP"} if len(pictures) > 1 else {}
-    names |= {PAGE: "The page: the figures of all its tabs, as ZIP"} if page else {}
-    what = st.selectbox("What", list(names), format_func=names.__getitem__, key=f"{key}-what")
+    names: dict[Any, str] = {
+        number: tr("This figure: {title}", title=picture.title) for number, picture in enumerate(pictures)
+    }
+    names |= {TAB: tr("This tab: its {count} figures, as ZIP", count=len(pictures))} if len(pictures) > 1 else {}
+    names |= {PAGE: tr("The page: the figures of all its tabs, as ZIP")} if page else {}
+    what = st.selectbox(tr("What"), list(names), format_func=names.__getitem__, key=f"{key}-what")
     if what in names and what not in (TAB, PAGE) and (reason := _reason(pictures[what])):
-        st.caption(f"The browser saves this one, as SVG or as an image, because {reason}.")
+        st.caption(tr("The browser saves this one, as SVG or as an image, because {reason}.", reason=tr(reason)))
         _save_buttons(run, f"{_stem(run, pictures[what])}", (pictures[what],))
         return
     paper = _choose_paper(key)
@@ -91,14 +94,16 @@ def _offer_figures(parts: Sequence[Part], page: Callable[[], Sequence[Part]] | N
     drawable = [picture for picture in chosen if not _reason(picture)]
     if left := len(chosen) - len(drawable):
         st.caption(
-            f"Without {left} that the browser draws: choose {'it' if left == 1 else 'each'} above to save an SVG."
+            tr("Without one that the browser draws: choose it above to save an SVG.")
+            if left == 1
+            else tr("Without {count} that the browser draws: choose each above to save an SVG.", count=left)
         )
     if len(chosen) == 1 and drawable:
         name, content = f"{_stem(run, chosen[0])}.{paper.format}", partial(_file, run, chosen[0], paper)
     else:
         name, content = f"{_stem(run, None, view.page)}.zip", partial(_archive, run, drawable, paper)
     if drawable:
-        label = f"Save {name}"
+        label = tr("Save {file}", file=name)
         st.download_button(label, data=content, file_name=name, key=f"{key}-save", on_click="ignore", type="primary")
 
 
@@ -109,12 +114,12 @@ def _saveable(parts: Sequence[Part]) -> list[Picture]:
 def _choose_paper(key: str) -> Paper:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         kinds = {"svg": "SVG", "pdf": "PDF", "png": "PNG, 300 dpi"}
-        chosen = st.segmented_control("Format", kinds, default="pdf", format_func=kinds.get, key=f"{key}-format")
-        widths = {count: f"{count} column{'s' * (count > 1)}, {width} in" for count, width in COLUMNS.items()}
-        columns = st.segmented_control("Width", widths, default=2, format_func=widths.get, key=f"{key}-columns")
-        captions = {"below": "Below", "metadata": "In the metadata", "none": "None"}
+        chosen = st.segmented_control(tr("Format"), kinds, default="pdf", format_func=kinds.get, key=f"{key}-format")
+        widths = {1: tr("1 column, {width} in", width=COLUMNS[1]), 2: tr("2 columns, {width} in", width=COLUMNS[2])}
+        columns = st.segmented_control(tr("Width"), widths, default=2, format_func=widths.get, key=f"{key}-columns")
+        captions = {"below": tr("Below"), "metadata": tr("In the metadata"), "none": tr("None")}
         caption = st.segmented_control(
-            "Caption", captions, default="below", format_func=captions.get, key=f"{key}-caption"
+            tr("Caption"), captions, default="below", format_func=captions.get, key=f"{key}-caption"
         )
     # A choice that is taken back is the first one.
     return Paper(chosen or "pdf", columns or 2, caption or "below")
@@ -123,7 +128,7 @@ def _choose_paper(key: str) -> Paper:
 def _reason(picture: Picture) -> str:
     """Why the server cannot draw it."""
     if isinstance(picture.content, Drawing):
-        return "it is drawn there"
+        return later("it is drawn there")
     return reason_not_to_draw(picture.content)
 
 
@@ -149,12 +154,17 @@ def _archive(run: Run, pictures: Sequence[Picture], paper: Paper) -> bytes:
 
 def paper_caption(run: Run) -> list[str]:
     """The lines below a figure of a paper, or in its metadata."""
-    source, *_, place = _caption(run)
+    source = _shortened_source(run)
     translation = visible(" ".join(run.trace.translation.split()))
     name = shown_name(run.trace.checkpoint)
     return [
         visible(source) + (f" → {translation}" if translation else ""),
-        f"{place.removeprefix('In the sidebar: ')}. Checkpoint {name}, SHA-256 {run.trace.checkpoint_hash[:12]}.",
+        tr(
+            "{place}. Checkpoint {name}, SHA-256 {sha}.",
+            place=_settings(run),
+            name=name,
+            sha=run.trace.checkpoint_hash[:12],
+        ),
     ]
 
 
@@ -168,18 +178,18 @@ def _offer_numbers(result: Result, pictures: tuple[Picture, ...]) -> None:
     name = f"{view.page}-{view.name}-{result.run.place.slug}"
     tokens = {"src_tokens": trace.src_tokens, "tgt_tokens": trace.tgt_tokens}
     stem = f"{name}-{run_in_file_names(trace.checkpoint, trace.checkpoint_hash)}"
-    files = {"HTML: the pictures, to open without a network": ("html", lambda: _html(facts, name, pictures))}
+    files = {tr("HTML: the pictures, to open without a network"): ("html", lambda: _html(facts, name, pictures))}
     pictures = tuple(picture for picture in pictures if not isinstance(picture.content, Texts))
     files = files if pictures else {}
-    files["CSV: the table, for a spreadsheet"] = ("csv", lambda: _csv(facts, result.table()))
-    files["NPZ: all arrays, for numpy.load"] = ("npz", lambda: _npz(facts | tokens, result.arrays()))
+    files[tr("CSV: the table, for a spreadsheet")] = ("csv", lambda: _csv(facts, result.table()))
+    files[tr("NPZ: all arrays, for numpy.load")] = ("npz", lambda: _npz(facts | tokens, result.arrays()))
     program = snippet(result, f"Attention Explorer: the numbers of {name}\nThis view: {_link()}")
-    files["IPYNB: the Python below, as a notebook"] = ("ipynb", lambda: notebook(program, name, facts).encode())
+    files[tr("IPYNB: the Python below, as a notebook")] = ("ipynb", lambda: notebook(program, name, facts).encode())
     with st.container(horizontal=True):
         for label, (ending, content) in files.items():
             key = f"export-{name}-{ending}"
             st.download_button(label, data=content, file_name=f"{stem}.{ending}", key=key, on_click="ignore")
-    st.caption("Python that computes these numbers again, to be run in the project's folder:")
+    st.caption(tr("Python that computes these numbers again, to be run in the project's folder:"))
     st.code(program, language="python", height=320)
 
 
@@ -204,14 +214,27 @@ def _can_be_saved(picture: Picture) -> bool:
 def _caption(run: Run) -> list[str]:
     """The lines under a saved picture."""
     trace = run.trace
-    source = " ".join(trace.source.split())
-    changes = f", {len(trace.interventions)} changes in the model" if trace.interventions else ""
     return [
-        source if len(source) <= LONGEST_SOURCE else f"{source[:LONGEST_SOURCE]}…",
+        _shortened_source(run),
         f"Checkpoint {shown_name(trace.checkpoint)}, SHA-256",
         trace.checkpoint_hash,
-        f"In the sidebar: {run.place.title}, τ = {run.tau:g}{changes}",
+        tr("In the sidebar: {settings}", settings=_settings(run)),
     ]
+
+
+def _shortened_source(run: Run) -> str:
+    source = " ".join(run.trace.source.split())
+    return source if len(source) <= LONGEST_SOURCE else f"{source[:LONGEST_SOURCE]}…"
+
+
+def _settings(run: Run) -> Sentence:
+    """`Cross-attention, layer 3, head 0, τ = 1, 2 changes in the model`."""
+    place = sentence("{place}, τ = {tau:g}", place=run.place.title, tau=run.tau)
+    if not run.trace.interventions:
+        return place
+    count = len(run.trace.interventions)
+    changes = sentence("1 change in the model") if count == 1 else sentence("{count} changes in the model", count=count)
+    return series([place, changes])
 
 
 def _link() -> str:

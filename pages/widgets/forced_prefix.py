@@ -5,6 +5,7 @@ from typing import Any
 
 import streamlit as st
 
+from model.language import tr, tr_error
 from model.run import Run
 from model.trace import Trace
 from pages.views import Control
@@ -31,20 +32,20 @@ def build_prefix(run: Run) -> dict[Control, Any]:
     forced = bool(prefix)
     place, pick, go = st.columns([2, 4, 4], vertical_alignment="bottom")
     try:
-        with st.spinner("Decoding from there …", show_time=True):
+        with st.spinner(tr("Decoding from there …"), show_time=True):
             trace = with_prefix(run, prefix)
     except ValueError as error:
-        st.info("This prefix cannot be forced; showing the translation without it.", icon=":material/info:")
-        st.text(str(error))
+        st.info(tr("This prefix cannot be forced; showing the translation without it."), icon=":material/info:")
+        st.text(tr_error(error))
         prefix, trace = "", run.trace
     last = len(trace.next_ids) - 1
-    position = number(f"Position, 0 to {last}", (0, last), 0, AT.key, place=place)
+    position = number(tr("Position, 0 to {last}", last=last), (0, last), 0, AT.key, place=place)
     word = _choose_word(run, trace, position, pick)
     with go.container(horizontal=True):
         arguments = (*trace.next_ids[:position], *word), len(word) > 0 and not FORBIDDEN.intersection(word)
-        st.button("Force", key="prefix_force", on_click=_force, args=arguments, type="primary")
-        st.button("Undo", icon=":material/undo:", key="prefix_undo", on_click=_undo, disabled=not forced)
-        st.button("Reset", icon=":material/restart_alt:", key="prefix_reset", on_click=_force, disabled=not forced)
+        st.button(tr("Force"), key="prefix_force", on_click=_force, args=arguments, type="primary")
+        st.button(tr("Undo"), icon=":material/undo:", key="prefix_undo", on_click=_undo, disabled=not forced)
+        st.button(tr("Reset"), icon=":material/restart_alt:", key="prefix_reset", on_click=_force, disabled=not forced)
     return {PREFIX: prefix, AT: position}
 
 

@@ -16,6 +16,7 @@ from model.analysis.long import streaming
 from model.analysis.long.long_run import LongRun, Opened, Place
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import shown_name
+from model.language import in_this_language, later, tr
 from model.run import Run
 from model.trace import KIND_TITLES, Array
 from pages.compute.cache import shared_result
@@ -40,13 +41,13 @@ LOOK = "long-look"
 """of the session: what of the head is looked at"""
 LISTED = 8
 """keys of a query, those with the largest weights"""
-BEFORE, AFTER = "‹ before", "after ›"
+BEFORE, AFTER = later("‹ before"), later("after ›")
 
 
 def show_long_text(run: Run) -> None:
     """All heads of a long run, one of them to zoom into, and a window of the text with what lies outside it."""
     if reason := long.why_no_long_run(run.opened):
-        st.info(reason, icon=":material/info:")
+        st.info(tr(reason), icon=":material/info:")
         return
     text = _choose_text(run)
     text_run = _run(run.opened, text)
@@ -55,7 +56,7 @@ def show_long_text(run: Run) -> None:
     _describe_sinks(run, text)
     place = run.kind, run.layer
     say("long_text", "One head", place=run.place.title)
-    _show_head(run, text)
+    st.fragment(in_this_language(_show_head))(run, text)
     span, tau = _choose_window(run, text)
     opened = long.open_window(text_run, place, run.head, span, tau)
     maps = _show_window(run, text_run, opened, span)
@@ -74,11 +75,14 @@ def _choose_text(run: Run) -> str:
         example = long.example_text(run.opened)
     except ValueError:
         return run.source
-    helped = (
-        f"The {len(example.split()):,} words of the development sentences that show a head of this model best, one "
-        "after the other. Without it: the text in the sidebar."
+    helped = tr(
+        "The {count:,} words of the development sentences that show a head of this model best, one after the other. "
+        "Without it: the text in the sidebar.",
+        count=len(example.split()),
     )
-    return example if controls.toggle("A long example instead of my text", "long_example", help=helped) else run.source
+    return (
+        example if controls.toggle(tr("A long example instead of my text"), "long_example", help=helped) else run.source
+    )
 
 
 def _describe(run: Run, text_run: LongRun) -> None:
@@ -148,7 +152,6 @@ def heads_picture(text_run: LongRun, title: str, layer: int, head: int, values: 
     return mosaic([group], (kind, layer, head), title=title)
 
 
-@st.fragment
 def _show_head(run: Run, text: str) -> None:
     """The whole head, coarse, and what was zoomed into."""
     text_run, place = _run(run.opened, text), (run.kind, run.layer)
@@ -192,7 +195,7 @@ def _take_look(case: tuple) -> None:
 
 def _choose_window(run: Run, text: str) -> tuple[long.Span, float]:
     """The tokens that are looked at one by one, and a temperature."""
-    st.markdown("**A window of the text**, token by token; what lies outside it is summed.")
+    st.markdown(tr("**A window of the text**, token by token; what lies outside it is summed."))
     left, middle, right = st.columns(3)
     sizes = views.SIZE.offer(run, {"text": text})
     size = controls.choice(sizes.label, sizes.options, views.SIZE.key, default=sizes.start, place=left)
@@ -210,12 +213,12 @@ def _show_window(run: Run, text_run: LongRun, opened: Opened, window: long.Span)
     tokens = text_run.tokens.labels[start:end]
     names = [f"{start + i} {name}" for i, name in enumerate(labels(tokens))]
     causal = text_run.kinds[0].causal
-    parts, keys = [opened.before[:, None], opened.weights], [BEFORE, *names]
+    parts, keys = [opened.before[:, None], opened.weights], [tr(BEFORE), *names]
     seen = [np.full((len(names), 1), start > 0), long.allowed(text_run, (run.kind, run.layer), window, window)]
     if not causal:
         parts, keys, seen = (
             [*parts, opened.after[:, None]],
-            [*keys, AFTER],
+            [*keys, tr(AFTER)],
             [*seen, np.full((len(names), 1), end < len(text_run))],
         )
     values, mask = np.hstack(parts).astype(np.float32), np.hstack(seen)
@@ -237,8 +240,14 @@ def _show_window(run: Run, text_run: LongRun, opened: Opened, window: long.Span)
         draw(drawing, LINES)
     outside = opened.before + opened.after
     st.caption(
-        f"On average {outside.mean():.1%} of a query's weight lies outside these {end - start} tokens, at most "
-        f"{outside.max():.1%}, at query {as_markdown(names[int(outside.argmax())])}."
+        tr(
+            "On average {mean:.1%} of a query's weight lies outside these {tokens} tokens, at most {most:.1%}, at "
+            "query {query}.",
+            mean=float(outside.mean()),
+            tokens=end - start,
+            most=float(outside.max()),
+            query=as_markdown(names[int(outside.argmax())]),
+        )
     )
     return [Picture("Map of the window", MAP, figure), Picture("Lines of the window", LINES, drawing)]
 
@@ -246,14 +255,15 @@ def _show_window(run: Run, text_run: LongRun, opened: Opened, window: long.Span)
 def _show_row(run: Run, text_run: LongRun, window: long.Span, tau: float) -> None:
     """The softmax of one query, step by step."""
     names = [f"{window[0] + i} {name}" for i, name in enumerate(labels(text_run.tokens.labels[slice(*window)]))]
-    row = controls.select("Query", dict(enumerate(names)), "long_query", default=len(names) - 1)
+    row = controls.select(tr("Query"), dict(enumerate(names)), "long_query", default=len(names) - 1)
     found = long.open_row(text_run, (run.kind, run.layer), run.head, window[0] + row, window, tau)
     total = found.exponentials.sum() + found.outside
     best = np.argsort(-found.exponentials, kind="stable")[:LISTED]
     best = best[found.exponentials[best] > 0]
     rest = float(found.exponentials.sum() - found.exponentials[best].sum())
     others = len(names) - len(best)
-    sums = {f"{others} others inside": rest, f"{len(text_run) - len(names)} outside": found.outside}
+    inside = tr("{count} others inside", count=others)
+    sums = {inside: rest, tr("{count} outside", count=len(text_run) - len(names)): found.outside}
     table = pd.DataFrame(
         {
             "key": [*(names[key] for key in best), *sums],
@@ -269,14 +279,16 @@ def _show_row(run: Run, text_run: LongRun, window: long.Span, tau: float) -> Non
 
 def _offer_export(name: str, draw: Callable[[], None]) -> None:
     """One line below the pictures; the numbers are computed when it is opened."""
-    controls.fold({"export": (":material/download: Export", draw)}, f"foot-long-{name}", "About these pictures")
+    controls.fold(
+        {"export": (f":material/download: {tr('Export')}", draw)}, f"foot-long-{name}", tr("About these pictures")
+    )
 
 
 def _show_surprise(text_run: LongRun) -> Picture:
     figure = views.bits_chart(
         {"this run": long.bits_by_position(text_run.log_probabilities)}, text_run.positions
     ).draw()
-    st.markdown("**What each token costs, by its position**")
+    st.markdown(tr("**What each token costs, by its position**"))
     chart(figure, key=SURPRISE, alt="Mean of −log₂ p of the tokens, by position")
     if len(text_run) > text_run.positions + len(text_run) // 8:
         early, late = (_bits(part) for part in np.split(text_run.log_probabilities, [text_run.positions - 1]))
@@ -293,20 +305,20 @@ def _show_surprise(text_run: LongRun) -> Picture:
 
 def _show_streaming(run: Run, text: str, text_run: LongRun) -> None:
     """What a model that keeps a window of its past loses, with and without the first tokens."""
-    st.markdown("**Streaming: keep a window of the past**")
+    st.markdown(tr("**Streaming: keep a window of the past**"))
     if reason := streaming.why_no_streaming(run.opened):
-        st.caption(reason)
+        st.caption(tr(reason))
         return
     tokens = min(len(text_run), streaming.MOST_TOKENS)
     if (sizes := views.CACHE.offer(run, {"text": text})) is None:
-        st.caption("The text is too short: type or paste more, or take the long example.")
+        st.caption(tr("The text is too short: type or paste more, or take the long example."))
         return
     say("long_text", "Streaming, in words", sinks=streaming.SINKS)
     kept = controls.choice(sizes.label, sizes.options, views.CACHE.key, default=sizes.start)
     case = run.opened, text, kept
-    found = compute_on_request("Compare", "long_compare", case, lambda: streaming.compare(*case))
+    found = compute_on_request(tr("Compare"), "long_compare", case, lambda: streaming.compare(*case))
     if found is None:
-        st.caption("Four runs on the text; nothing runs before you press the button.")
+        st.caption(tr("Four runs on the text; nothing runs before you press the button."))
         return
     result = views.streaming(run, text=text, window=kept, outcome=found)
     figure = result.shows["bits"].draw()

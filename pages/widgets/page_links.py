@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 import streamlit as st
 
+from model.language import tr
 from pages import PAGES, page_of
 from pages.widgets.controls import OPEN_TAB
 
@@ -40,17 +41,20 @@ def cards(file: str) -> None:
     """A card for every page of PAGES but the one in `file`, section by section; all of it is the link."""
     here = page_of(file)
     with st.container(key="cards"):
-        for page in (page for pages in PAGES.values() for page in pages if page != here):
-            label = f"**{page.title}** {page.summary}"
-            if linked_pages.get():
-                st.page_link(linked_pages.get()[page.path], label=label, icon=page.icon)
-            else:
-                st.markdown(label)
+        for section, pages in PAGES.items():
+            st.subheader(tr(section), anchor=False)
+            for page in (page for page in pages if page != here):
+                label = f"**{tr(page.title)}** {tr(page.summary)}"
+                if linked_pages.get():
+                    st.page_link(linked_pages.get()[page.path], label=label, icon=page.icon)
+                else:
+                    st.markdown(label)
 
 
 def say_where_parts_went(_: object) -> None:
     """On Training: a sentence and a link, where an older link asks for a tab that is now on another page."""
     if st.query_params.get("training") == "Parts since 2017":
         tab = "What each part buys"
-        st.info(f"“Parts since 2017” is now the tab “{tab}” of the page Since 2017.", icon=":material/info:")
-        link_with(f"Open “{tab}”", "since_2017", since=tab)
+        said = tr("“Parts since 2017” is now the tab “{tab}” of the page {page}.", tab=tr(tab), page=tr("Since 2017"))
+        st.info(said, icon=":material/info:")
+        link_with(tr("Open “{tab}”", tab=tr(tab)), "since_2017", since=tab)

@@ -5,6 +5,7 @@ from functools import partial
 
 import streamlit as st
 
+from model.language import tr
 from model.proof.checks import Check
 from model.run import Run
 from pages.compute.runs import check
@@ -28,7 +29,8 @@ def proof(run: Run, other: Run | None = None) -> tuple[str, Callable[[], None]]:
     runs, checks = _checked(run, other)
     held = sum(all(result.passed for result in results) for results in zip(*checks, strict=True))
     symbol = "verified" if held == len(checks[0]) else "error"
-    return f":material/{symbol}: {held} of {len(checks[0])} checks hold", partial(_draw, run, runs, checks)
+    text = tr("{held} of {count} checks hold", held=held, count=len(checks[0]))
+    return f":material/{symbol}: {text}", partial(_draw, run, runs, checks)
 
 
 def _checked(run: Run, other: Run | None) -> tuple[list[Run], list[Sequence[Check]]]:
@@ -38,28 +40,37 @@ def _checked(run: Run, other: Run | None) -> tuple[list[Run], list[Sequence[Chec
 
 def _draw(run: Run, runs: list[Run], checks: list[Sequence[Check]]) -> None:
     with st.container(border=True):
-        said = "this run" if len(runs) == 1 else "both runs"
-        if count := len(run.trace.interventions):
-            said += f", with {count} {'change' if count == 1 else 'changes'} in the model"
-        st.markdown(f"**The picture is the model**: checked on {said}")
+        st.markdown(_subject(len(runs), len(run.trace.interventions)))
         for column, results in zip(st.columns(len(checks[0])), zip(*checks, strict=True), strict=True):
-            errors = " and ".join(error_text(result.error) for result in results)
-            name = "error" if len(runs) == 1 else "errors"
-            column.markdown(
-                f"{_verdict(results)}  \n{results[0].title}  \n:small[{name} {errors}, {_limit(results[0])}]"
-            )
-        box("How is this checked?", "how-checked", _explain, checks[0])
+            errors = tr(" and ").join(error_text(result.error) for result in results)
+            name = tr("error") if len(runs) == 1 else tr("errors")
+            title = tr(results[0].title)
+            column.markdown(f"{_verdict(results)}  \n{title}  \n:small[{name} {errors}, {_limit(results[0])}]")
+        box(tr("How is this checked?"), "how-checked", _explain, checks[0])
+
+
+def _subject(runs: int, changes: int) -> str:
+    """Of what the checks are."""
+    if runs == 1 and changes == 0:
+        return tr("**The picture is the model**: checked on this run")
+    if runs == 1 and changes == 1:
+        return tr("**The picture is the model**: checked on this run, with 1 change in the model")
+    if runs == 1:
+        return tr("**The picture is the model**: checked on this run, with {count} changes in the model", count=changes)
+    if changes == 0:
+        return tr("**The picture is the model**: checked on both runs")
+    return tr("**The picture is the model**: checked on both runs, with {count} changes in the model", count=changes)
 
 
 def _explain(checks: Sequence[Check]) -> None:
     for result in checks:
-        st.markdown(f"**{result.title}.** {result.explanation}")
-    links(verification="All twenty-one claims, and how far this run is from each")
+        st.markdown(f"**{tr(result.title)}.** {tr(result.explanation)}")
+    links(verification=tr("All twenty-one claims, and how far this run is from each"))
 
 
 def _verdict(results: tuple[Check, ...]) -> str:
-    return ":green[**✓ holds**]" if all(result.passed for result in results) else ":red[**✗ fails**]"
+    return tr(":green[**✓ holds**]") if all(result.passed for result in results) else tr(":red[**✗ fails**]")
 
 
 def _limit(result: Check) -> str:
-    return f"allowed {error_text(result.tolerance)}" if result.tolerance else "none allowed"
+    return tr("allowed {error}", error=error_text(result.tolerance)) if result.tolerance else tr("none allowed")

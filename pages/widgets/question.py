@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
+from model.language import later, tr
 from viz.tokens import as_markdown
 
 PROGRESS = "questions"
 """in the session: how far each question is, by its key"""
 SKIPPED = -1
-RUNGS = "A hint", "Another hint"
+RUNGS = later("A hint"), later("Another hint"), later("The answer, from this run")
 """of the ladder to the answer"""
 
 
@@ -58,8 +59,7 @@ def show_question(card: Card) -> bool:
         for hint in card.hints[: progress.hints]:
             st.markdown(f":material/lightbulb: {hint}")
         if progress.hints <= len(card.hints):
-            label = [*RUNGS, "The answer, from this run"][progress.hints]
-            st.button(label, key="rung", on_click=_climb, args=(card.key,))
+            st.button(tr([*RUNGS][progress.hints]), key="rung", on_click=_climb, args=(card.key,))
             return False
     st.markdown(card.answer())
     if card.more:
@@ -89,7 +89,7 @@ def _climb(key: str) -> None:
 
 def _show_options(card: Card) -> None:
     st.pills(
-        "Your guess",
+        tr("Your guess"),
         range(len(card.options)),
         format_func=lambda i: as_markdown(card.options[i]),
         key=f"guess-{card.key}",
@@ -99,17 +99,19 @@ def _show_options(card: Card) -> None:
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(card.waits, width="content")
-        st.button("Skip: show me", key=f"guess-skip-{card.key}", type="tertiary", on_click=_guess, args=(card, SKIPPED))
+        st.button(
+            tr("Skip: show me"), key=f"guess-skip-{card.key}", type="tertiary", on_click=_guess, args=(card, SKIPPED)
+        )
 
 
 def _show_verdict(card: Card, guess: int) -> None:
     if guess == SKIPPED:
-        st.markdown("**The answer**")
+        st.markdown(tr("**The answer**"))
     elif guess in card.right:
-        st.markdown(":green[**✓ Right**]")
+        st.markdown(tr(":green[**✓ Right**]"))
     else:
-        st.markdown(":orange[**✗ Not this one**]")
-        st.text(f"Your guess: {card.options[guess]}")
+        st.markdown(tr(":orange[**✗ Not this one**]"))
+        st.text(tr("Your guess: {option}", option=card.options[guess]))
 
 
 def _take_guess(card: Card) -> None:

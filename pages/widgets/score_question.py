@@ -7,6 +7,7 @@ import streamlit as st
 
 from model.analysis.heads.head_importance import WHOLE, ScoredText
 from model.generation.long_text import split_sentences
+from model.language import tr, tr_error
 from model.run import Run
 from pages.views import Control
 from pages.views.examples import examples_of
@@ -31,10 +32,12 @@ def _choose_question(run: Run) -> ScoredText:
     """The whole text, one token of it, or that token against another word."""
     trace = run.trace
     left, middle, right = st.columns([2, 3, 3])
-    if choice("Scored by", SCORED, "which_score", place=left) == "all":
+    if choice(tr("Scored by"), SCORED, "which_score", place=left) == "all":
         return WHOLE
     rows = dict(enumerate(decoder_rows(trace.row_tokens, trace.next_tokens)))
-    position = min(select("The row that", rows, "which_at", default=trace.first_written, place=middle), len(rows) - 1)
+    position = min(
+        select(tr("The row that"), rows, "which_at", default=trace.first_written, place=middle), len(rows) - 1
+    )
     others = [candidate for candidate in trace.candidates[position] if candidate.id != trace.next_ids[position]]
     names = dict(zip((c.id for c in others), labels([c.token for c in others]), strict=True))
     word = _choose_other(position, names, right)
@@ -50,15 +53,17 @@ def _choose_other(position: int, names: Mapping[int, str], place: Any) -> int | 
     if key not in st.session_state and linked == str(position) and asked:
         st.session_state[key] = next((token for token, name in names.items() if name == asked), asked[:LONGEST_WORD])
     word = place.selectbox(
-        "Against",
+        tr("Against"),
         list(names),
         index=None,
         format_func=lambda i: names.get(i, str(i)),
         key=key,
         accept_new_options=True,
-        placeholder="nothing, or another word there",
-        help="One of the most probable tokens, or any word that you type: the score is then log p of the token minus "
-        "log p of this one. Heads whose removal lowers it prefer the token to the other word.",
+        placeholder=tr("nothing, or another word there"),
+        help=tr(
+            "One of the most probable tokens, or any word that you type: the score is then log p of the token minus "
+            "log p of this one. Heads whose removal lowers it prefer the token to the other word."
+        ),
     )
     if word is None:
         st.query_params.pop(AGAINST, "")
@@ -68,13 +73,13 @@ def _choose_other(position: int, names: Mapping[int, str], place: Any) -> int | 
 
 
 def _choose_sentences(run: Run) -> tuple[str, ...]:
-    on = choice("Measured on", ON, "which_on")
+    on = choice(tr("Measured on"), ON, "which_on")
     if on == "sentence":
         return ()
     try:
         return _read_examples(run) if on == "examples" else _read_typed(run)
     except ValueError as error:  # without a tokenizer a text is token ids, and words are none
-        st.text(str(error))
+        st.text(tr_error(error))
         return NONE_YET
 
 
@@ -84,10 +89,10 @@ def _read_examples(run: Run) -> tuple[str, ...]:
 
 def _read_typed(run: Run) -> tuple[str, ...]:
     typed = text_area(
-        "Your sentences", "", "which_sentences", "Paste several sentences, as they stand in a text", "Use"
+        tr("Your sentences"), "", "which_sentences", tr("Paste several sentences, as they stand in a text"), tr("Use")
     )
     parts = (part.strip() for part in split_sentences(typed[:LONGEST_TEXT], lambda _: True))
     sentences = tuple(dict.fromkeys(run.opened.truncate(part) for part in parts if part))
     if len(sentences) > MOST_SENTENCES or len(typed) > LONGEST_TEXT:
-        st.caption(f"The first {min(MOST_SENTENCES, len(sentences))} sentences are measured.")
+        st.caption(tr("Sentences measured, from the first: {count}.", count=min(MOST_SENTENCES, len(sentences))))
     return sentences[:MOST_SENTENCES] or NONE_YET

@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from model.language import tr
 from model.run import Run
 from pages.views import Control
 from pages.views.attention_step_by_step import CELL, PRESENT, STEP
@@ -24,15 +25,15 @@ def choose_step(_run: Run) -> Mapping[Control, Any]:
     with st.container(key="step-row", horizontal=True, vertical_alignment="center"):
         back = st.container(width="content")
         step = slider(STEP.label, STEP.limits, STEP.start, STEP.key, label_visibility="collapsed")
-        _button(back, "Back", ":material/arrow_back:", step - 1)
-        _button(st, "Next", ":material/arrow_forward:", step + 1)
+        _button(back, tr("Back"), ":material/arrow_back:", step - 1, "step-back")
+        _button(st, tr("Next"), ":material/arrow_forward:", step + 1, "step-next")
     return {STEP: step, PRESENT: presents()}
 
 
-def _button(place: Any, label: str, icon: str, step: int) -> None:
+def _button(place: Any, label: str, icon: str, step: int, key: str) -> None:
     first, last = STEP.limits
     inside = first <= step <= last
-    place.button(label, icon=icon, key=label, disabled=not inside, on_click=set_controls, args=({STEP.key: step},))
+    place.button(label, icon=icon, key=key, disabled=not inside, on_click=set_controls, args=({STEP.key: step},))
 
 
 def _read_older_link() -> None:

@@ -10,6 +10,7 @@ from tests.bench import (
     coldstart,
     growth,
     long_text,
+    patch_map,
     peers,
     processor,
     recording,
@@ -64,6 +65,12 @@ PARTS = {
         "Recording every activation",
         "Beside the same forward pass without recording.",
         recording.recording,
+    ),
+    "patches": Part(
+        "Patching between two sentences",
+        "Every layer and position, and every layer and head, of one sentence put into the run of another, beside as "
+        "many runs with one patch each.",
+        patch_map.patch_map,
     ),
     "growth": Part(
         "Growth with the length of the sentence",

@@ -11,7 +11,7 @@ from model.checkpoints.store import load_checkpoint
 from model.network.config import SPECIAL_TOKENS
 from model.network.encoder_decoder import Transformer
 from model.tracer import record
-from tests.bench.recording import _once
+from tests.bench.recording import once
 from tests.bench.rounds import measured
 from tests.bench.table import Row
 
@@ -28,7 +28,7 @@ def growth(checkpoint: str, lengths: Sequence[int] = LENGTHS, rounds: int = ROUN
         len(SPECIAL_TOKENS), model.config.vocab_size, (max(lengths),), generator=torch.Generator().manual_seed(0)
     )
     ids = ids.tolist()
-    work = {str(n): _once(lambda n=n: record(model, [ids[:n], ids[:n]])) for n in lengths}
+    work = {str(n): once(lambda n=n: record(model, [ids[:n], ids[:n]])) for n in lengths}
     measured(work, 1)
     seconds = {int(n): 1 / statistics.median(rates) for n, rates in measured(work, rounds).items()}
     sizes = {n: _bytes(model, ids[:n]) for n in lengths}

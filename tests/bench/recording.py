@@ -29,10 +29,10 @@ def recording(checkpoint: str, sizes: Sequence[int] = TOKENS, rounds: int = ROUN
         target = [*translator.tokenizer.encode(text), EOS]
         ids = torch.tensor([target])
         work = {
-            "forward": _once(lambda ids=ids: forward(model, ids)),
-            "recorded": _once(lambda target=target: record(model, [target, target])),
-            "parts": _once(partial(logit_parts_of_all, translator, translator.trace_ids(text, target))),
-            "trace": _once(lambda text=text, target=target: translator.trace_ids(text, target)),
+            "forward": once(lambda ids=ids: forward(model, ids)),
+            "recorded": once(lambda target=target: record(model, [target, target])),
+            "parts": once(partial(logit_parts_of_all, translator, translator.trace_ids(text, target))),
+            "trace": once(lambda text=text, target=target: translator.trace_ids(text, target)),
         }
         measured(work, 3)
         found = {name: 1000 / statistics.median(rates) for name, rates in measured(work, rounds).items()}
@@ -52,7 +52,7 @@ def forward(model: Transformer, ids: torch.Tensor) -> None:
         model(ids, ids)
 
 
-def _once(work: Callable[[], object]) -> Callable[[], int]:
+def once(work: Callable[[], object]) -> Callable[[], int]:
     def once() -> int:
         work()
         return 1

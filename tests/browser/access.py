@@ -1,6 +1,7 @@
 """What makes a page one for everybody: tab order, names, the focus that is seen, contrast, room on 390 pixels."""
 
 import re
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,38 @@ if TYPE_CHECKING:
 AXE_STREAMLITS = {"scrollable-region-focusable": ("katex-display",)}
 """Rules of axe-core that these elements of Streamlit's break: Chromium gives such a formula the focus by itself."""
 PHONE = {"width": 390, "height": 844}
+WIDTHS = ((1920, 1024, 768, 390), (1280, 984, 640, 390))
+"""of windows, in turns from page to page: each page is drawn on a phone, and at three of the other widths"""
+OUTSIDE = """() => {
+  const main = document.querySelector("[data-testid=stMain]"), found = [];
+  if (main.scrollWidth > main.clientWidth || document.documentElement.scrollWidth > innerWidth)
+    found.push(`the page scrolls sideways: ${main.scrollWidth}`);
+  const inside = (node) => [...node.querySelectorAll("*")].flatMap((each) =>
+    [each, ...(each.shadowRoot ? inside(each.shadowRoot) : [])]);
+  const above = (node) => node.parentElement ?? node.getRootNode().host;
+  const skipped = ".modebar-container, .hoverlayer, defs, [aria-hidden=true]";
+  for (const figure of main.querySelectorAll(".js-plotly-plot, .stBidiComponent")) {
+    const box = figure.getBoundingClientRect();
+    if (box.height < 40) continue;
+    const place = figure.closest("[class*=st-key-]")?.className.match(/st-key-[\\w-]+/)?.[0];
+    if (box.left < -1 || box.right > innerWidth + 1) found.push(`${place} ends at ${Math.round(box.right)}`);
+    for (const node of inside(figure)) {
+      if (!/^(text|canvas|button|span|p|td|label|input)$/i.test(node.tagName)) continue;
+      const own = node.getBoundingClientRect();
+      if (!own.width || !own.height) continue;
+      if (own.left >= box.left - 1 && own.right <= box.right + 1 && own.bottom <= box.bottom + 2) continue;
+      if (node.closest(skipped) || getComputedStyle(node).visibility === "hidden") continue;
+      let around = above(node);
+      const passes = (each) => each instanceof SVGElement || getComputedStyle(each).overflowX === "visible";
+      while (around && around !== figure && passes(around)) around = above(around);
+      const frame = around && around !== figure && getComputedStyle(around).overflowX;
+      const scrolls = frame && (/auto|scroll/.test(frame) || !(node instanceof SVGElement));
+      if (!scrolls) found.push(`${place}: ${node.textContent.trim().slice(0, 40)}`);
+    }
+  }
+  return found;
+}"""
+"""What is cut: a page that scrolls sideways, a figure beyond the window, a text of a figure outside its box."""
 MOST_STOPS = 250
 FOCUSED = """() => {
   let node = document.activeElement;
@@ -61,6 +94,8 @@ PLACED = """() => {
 
 def stops(visitor: Visitor, start: str) -> list[dict[str, Any]]:
     """Press Tab from `start` to the end: where the focus was, how it is called, whether it was seen."""
+    # The bar stays where it is while the page scrolls: from the top of the page it is above everything.
+    visitor.page.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, 0)")
     visitor.page.locator(start).focus()
     protocol = visitor.page.context.new_cdp_session(visitor.page)
     found: list[dict[str, Any]] = []
@@ -122,6 +157,19 @@ def check_charts_have_names(visitor: Visitor) -> None:
     assert named.count() == charts.count()
 
 
+def check_widths(visitor: Visitor, turn: int) -> None:
+    """At none of the widths of this turn is anything of a figure outside its box, or the page wider than the window."""
+    from playwright.sync_api import TimeoutError as TooLong
+
+    for width in WIDTHS[turn % 2]:
+        visitor.page.set_viewport_size({"width": width, "height": PHONE["height"]})
+        visitor.settle()
+        # Pictures are drawn again a moment after the window has changed.
+        with suppress(TooLong):
+            visitor.page.wait_for_function(f"!({OUTSIDE})().length", timeout=15_000, polling=300)
+        assert (width, visitor.page.evaluate(OUTSIDE)) == (width, [])
+
+
 def check_phone(visitor: Visitor) -> None:
     """Nothing scrolls sideways but a picture in its frame, and the first picture is near the top."""
     # Pictures are drawn again a moment after the window has changed.
@@ -131,5 +179,5 @@ def check_phone(visitor: Visitor) -> None:
         assert 0 <= picture["left"] < picture["right"] <= PHONE["width"] >= picture["wide"], picture
         assert picture["right"] - picture["left"] > 280, picture
     # Text, lists, a table, and curves of a log that the tests' checkpoint has not.
-    if not visitor.page.url.endswith(("/glossary", "/learn", "/common_claims", "/since_2017", "/training")):
+    if not visitor.page.url.endswith(("/glossary", "/learn", "/paper", "/common_claims", "/since_2017", "/training")):
         assert placed[0]["top"] < 3 * PHONE["height"]

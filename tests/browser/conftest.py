@@ -220,10 +220,10 @@ class Visitor:
         self.settle()
         before = self.runs
         yield
-        self._wait(lambda: self.runs > before, "the page did not run")
+        self.wait_until(lambda: self.runs > before, "the page did not run")
         self.settle()
 
-    def _wait(self, condition: Callable[[], bool], otherwise: str) -> None:
+    def wait_until(self, condition: Callable[[], bool], otherwise: str) -> None:
         """Until messages of the browser make the condition true: they are read while Playwright waits."""
         deadline = time.monotonic() + PATIENCE / 1000
         while not condition():
@@ -237,7 +237,7 @@ class Visitor:
         while not settled:
             before = self.runs
             self.page.evaluate(UP_TO_DATE)
-            self._wait(lambda: not self._asks, "the server did not begin the run that the page asked for")
+            self.wait_until(lambda: not self._asks, "the server did not begin the run that the page asked for")
             self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
             self.page.wait_for_function("!document.querySelector('[data-stale=true], [data-testid=stSkeleton]')")
             # A temperature chosen by key is sent half a second later; until its run is here, the map is drawn again.

@@ -72,7 +72,6 @@ def test_what_is_typed_is_translated_and_can_be_taken_away_as_a_link_and_as_file
     type_sentence(visitor, "A man & a dog.")
     wait_for_query(visitor, {"source": "A man & a dog."})
     assert not visitor.page.get_by_text("Ctrl+Enter").count()
-    assert visitor.page.get_by_role("list", name="Source tokens and their ids").get_by_role("listitem").count() > 1
     visitor.page.wait_for_function("before => document.querySelector('.sentence').innerText !== before", arg=before)
     visitor.page.get_by_role("button", name="Share", exact=True).click()
     link = visitor.page.get_by_label("Link to this view").inner_text().strip()

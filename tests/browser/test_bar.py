@@ -14,6 +14,9 @@ def scheme(visitor: Visitor) -> str:
 
 
 def search(visitor: Visitor, word: str) -> None:
+    # The key is that of the button: on a busy machine it is drawn after the run has ended.
+    visitor.page.locator(".st-key-bar").get_by_role("button", name="Search").wait_for()
+    visitor.settle()
     visitor.page.keyboard.press("Control+k")
     visitor.page.wait_for_function("document.activeElement.matches('[role=dialog] input')")
     visitor.page.keyboard.type(word)
@@ -34,6 +37,20 @@ def test_by_keys_alone_a_search_opens_a_page_a_tab_and_a_head(server: str, visit
     search(visitor, "padding")
     visitor.page.get_by_role("dialog").get_by_role("link", name="Padding · Masks").click()
     visitor.page.get_by_role("tab", name="Padding", selected=True).wait_for()
+    visitor.settle()
+
+
+def test_a_search_whose_field_is_drawn_late_takes_what_is_typed(server: str, visitor: Visitor) -> None:
+    late = []
+    visitor.page.route("**/TextInput.*.js", lambda route: late.append(route))
+    visitor.visit(f"{server}/masks")
+    visitor.page.keyboard.press("Control+k")
+    visitor.page.wait_for_function("document.activeElement.closest('[role=dialog]')")
+    visitor.wait_until(lambda: bool(late), "the field needs no script")
+    for route in late:
+        route.continue_()
+    visitor.page.wait_for_function("document.activeElement.matches('[role=dialog] input')")
+    visitor.page.unroute("**/TextInput.*.js")
     visitor.settle()
 
 
@@ -80,14 +97,16 @@ def test_the_bar_is_one_row_inside_the_window_and_on_a_phone_large_enough_for_a_
     visitor.page.set_viewport_size(size)
     visitor.visit(f"{server}/masks")
     buttons = visitor.page.locator(".st-key-bar button:visible").all()
+    if size["width"] <= 768:  # there the search is the last entry at the foot
+        buttons = [button for button in buttons if "Search" not in button.inner_text()]
     boxes = [button.bounding_box() for button in buttons]
-    assert len(boxes) == 5
+    assert len(boxes) == 5 - (size["width"] <= 768)
     assert all(box["x"] >= 0 and box["x"] + box["width"] <= size["width"] for box in boxes)
     assert max(box["y"] for box in boxes) - min(box["y"] for box in boxes) < 4
     assert min(box["height"] for box in boxes) >= (44 if size == PHONE else 40)
     if size == PHONE:
         assert min(box["width"] for box in boxes) >= 44
-    menu = [each.bounding_box() for each in visitor.page.get_by_test_id("stTopNavSection").all()]
+    menu = [each.bounding_box() for each in visitor.page.locator("[data-testid=stTopNavSection]:visible").all()]
     left = min(box["x"] for box in boxes)
     level = [
         box

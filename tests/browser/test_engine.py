@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from model import interventions
+from model.analysis.heads.key_plane import key_plane
+from model.analysis.stream.whole_model import model_boxes
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
 from model.interventions import (
@@ -19,6 +21,7 @@ from model.interventions import (
     Intervention,
     LiftCausalMask,
     MaskEdit,
+    NormOff,
     PatternEdit,
     PatternMask,
     PermutedAttention,
@@ -33,6 +36,7 @@ from model.interventions import (
 )
 from tests.browser import engine as other
 from tests.browser.engine import CLOSE, Engine, differences, greedily, recorded, sources_of
+from viz.canvas.whole_model import MOST_CELLS, pooled
 from viz.site.pictures import headers
 
 TEXT = "Two young girls are playing in the snow."
@@ -63,6 +67,8 @@ CHANGES: list[tuple[Intervention, ...]] = [
     (PositionsShuffled((2, 1, 0)), PositionsShuffled((1, 0), "target")),
     (SublayerOff("decoder", 1, "feed_forward"), SublayerOff("encoder", 0, "self_attn")),
     (SublayerOff(name="cross_attn"),),
+    (NormOff("decoder", 1, "cross_attn"), NormOff(name="feed_forward", layer=0)),
+    (NormOff("encoder", 1), HeadGate(0.0, layer=0)),
     (ResidualOff("encoder", 1), ResidualOff(name="feed_forward", layer=0)),
     (UniformAttention(kind="cross"), MaskEdit(forbid=((0, 1),), kind="cross"), HeadGate(0.5, kind="cross", layer=1)),
 ]
@@ -202,6 +208,7 @@ def test_every_intervention_of_the_page_is_compared(tiny: Engine) -> None:
         {"type": "MaskEdit", "forbid": [[1]]},
         {"type": "PositionsShuffled", "order": [1, 1]},
         {"type": "FrozenPattern", "pattern": []},
+        {"type": "Patch", "path": "memory", "values": [[1]]},
     ],
     ids=json.dumps,
 )
@@ -251,6 +258,43 @@ def test_a_newer_question_stops_an_older_one_of_its_name(tiny: Engine) -> None:
     assert sum(message["id"] == 0 for message in messages if message.get("progress")) <= 1
 
 
+def test_a_new_sentence_stops_what_is_computed_of_the_old_one(tiny: Engine) -> None:
+    old = [{"id": n, "ask": ask, "text": TEXT, "beam": 4, "changes": []} for n, ask in enumerate(("tree", "translate"))]
+    new = {"id": 3, "ask": "translate", "topic": "sentence", "text": "A dog runs.", "beam": 4, "changes": []}
+    weights = {"id": 2, "ask": "weights", "path": "encoder.layers.0.self_attn"}
+    later = {"id": 4, "ask": "tree", "text": "A dog runs.", "beam": 4, "changes": []}
+    messages = tiny.evaluate(ASK, {"questions": [*old, weights, new, later]})
+    assert [message["id"] for message in messages if message.get("superseded")] == [0, 1]
+    assert [message["id"] for message in messages if message.get("answer")] == [2, 3, 4]
+
+
+PLANE = """({ q, k, shapes, head, scale }) => {
+    const [queries, keys] = [q, k].map((values, at) => ({ values: Float32Array.from(values), shape: shapes[at] }));
+    const { arrays, ...found } = modules.plane.keyPlane(queries, keys, head, scale);
+    return { ...found, ...Object.fromEntries(Object.entries(arrays).map(([name, { values }]) => [name, [...values]])) };
+}"""
+
+
+@pytest.mark.parametrize("text", ["Yes.", TEXT, f"{TEXT} " * 4])
+def test_a_head_s_keys_lie_in_the_plane_that_python_has(tiny: Engine, translator: Translator, text: str) -> None:
+    trace = translator.trace(text)
+    for kind in ("encoder_self", "cross"):
+        attention = trace.attention(kind, 1)
+        expected = key_plane(attention, 2)
+        question = {"q": attention.q.ravel().tolist(), "k": attention.k.ravel().tolist(), "head": 2}
+        shapes = [attention.q.shape, attention.k.shape]
+        found = tiny.evaluate(PLANE, question | {"shapes": shapes, "scale": float(attention.scale)})
+        for name in ("shares", "outside"):
+            assert found[name] == pytest.approx(getattr(expected, name), abs=CLOSE), name
+        assert found["plane.rest"] == pytest.approx(expected.rest.ravel(), abs=CLOSE)
+        # An axis may point either way.
+        keys = np.reshape(found["plane.keys"], (-1, 2))
+        signs = np.sign((keys * expected.keys).sum(axis=0))
+        np.testing.assert_allclose(keys * signs, expected.keys, atol=CLOSE)
+        np.testing.assert_allclose(np.reshape(found["plane.queries"], (-1, 2)) * signs, expected.queries, atol=CLOSE)
+        assert found["mean"] * signs == pytest.approx(expected.mean, abs=CLOSE)
+
+
 ARRAYS = """async ({ source, target, paths }) => {
     const answers = [];
     const worker = new modules.worker.Answers(({ answer }) => answers.push(answer));
@@ -282,6 +326,97 @@ def test_the_pictures_of_a_head_find_every_array_under_the_name_that_python_has(
             numbers = np.reshape(found["values"], found["shape"])
             assert numbers.shape == expected.shape
             assert abs(numbers - expected).max() <= CLOSE * abs(expected).max(), f"{attention.path}.{name}"
+
+
+@pytest.mark.parametrize("changes", [(), (SublayerOff("decoder", 1, "cross_attn"),)], ids=names)
+def test_the_whole_model_has_the_numbers_of_python_in_every_box(
+    tiny: Engine, translator: Translator, changes: tuple[Intervention, ...]
+) -> None:
+    plain = translator.trace(TEXT)
+    trace = translator.rerun(plain, changes)
+    question = {"source": trace.src_ids, "target": trace.next_ids, "changes": other.as_fields(changes)}
+    answer = tiny.evaluate(BOXES, question)
+    boxes = model_boxes(translator, trace)
+    assert answer["boxes"].keys() == {f"{box.name}.values" for box in boxes}
+    for box in boxes:
+        found = answer["boxes"][f"{box.name}.values"]
+        numbers = np.reshape(found["values"], found["shape"])
+        for (name, expected), row in zip(box.values.items(), numbers, strict=True):
+            assert row == pytest.approx(expected, rel=CLOSE, abs=CLOSE), f"{box.name}, {name}"
+    expected = {"before": plain.log_probability, "after": trace.log_probability}
+    assert answer["score"] == pytest.approx(expected, rel=CLOSE)
+    for found, row in zip(answer["candidates"], trace.candidates, strict=True):
+        assert [share for _, share in found] == pytest.approx(
+            [each.probability for each in row[: len(found)]], abs=CLOSE
+        )
+        assert dict(found).keys() <= {each.token for each in row}
+
+
+BOXES = """async (question) => {
+    let answer;
+    const worker = new modules.worker.Answers((message) => (answer = message.answer));
+    Object.assign(worker, { model, tokenizer });
+    await worker.receive({ id: 0, ask: "trace", ...question });
+    const boxes = Object.entries(answer.arrays).filter(([name]) => name.endsWith(".values"));
+    return {
+        boxes: Object.fromEntries(boxes.map(([name, { values, shape }]) => [name, { values: [...values], shape }])),
+        candidates: answer.candidates,
+        score: answer.score,
+    };
+}"""
+
+
+PROVE = """({ source, target, spoilt }) => {
+    const kept = model.trace(source, target);
+    for (const path of spoilt) {
+        const { values } = kept.get(path);
+        values[values.length - 1] += 0.01;
+    }
+    return Object.fromEntries(modules.proof.claims(kept).map(({ name, holds }) => [name, holds]));
+}"""
+
+
+def test_five_claims_hold_and_each_can_fail(tiny: Engine, translator: Translator) -> None:
+    (source,) = sources_of(translator, [TEXT])
+    question = {"source": source, "target": greedily(translator, source)}
+    path = "decoder.layers.0.self_attn"
+    noticed = {
+        (): set(),
+        (f"{path}.scores",): {"scores"},
+        (f"{path}.z",): {"values"},
+        (f"{path}_residual.added",): {"sums"},
+        (f"{path}.pattern",): {"rows", "values"},
+    }
+    for spoilt, expected in noticed.items():
+        found = tiny.evaluate(PROVE, question | {"spoilt": list(spoilt)})
+        assert {name for name, holds in found.items() if not holds} == expected, spoilt
+        assert found.keys() == {"rows", "masked", "scores", "values", "sums"}
+
+
+def test_a_weight_on_a_masked_key_is_noticed(tiny: Engine, translator: Translator) -> None:
+    (source,) = sources_of(translator, [TEXT])
+    spoil = """({ source, target }) => {
+        const kept = model.trace(source, target);
+        kept.get("decoder.layers.1.self_attn.pattern").values[1] = 1e-9;
+        return modules.proof.claims(kept).find(({ name }) => name === "masked").holds;
+    }"""
+    assert not tiny.evaluate(spoil, {"source": source, "target": greedily(translator, source)})
+
+
+@pytest.mark.parametrize(("n", "m"), [(5, 7), (24, 24), (25, 24), (24, 61), (100, 99)])
+def test_heads_in_miniature_show_the_largest_weight_of_each_block(tiny: Engine, n: int, m: int) -> None:
+    rng = np.random.default_rng(n)
+    pattern, mask = rng.random((2, n, m)).astype("f4"), rng.random((2, n, m)) < 0.7
+    expected = pooled(np.where(mask, pattern, np.nan))
+    shrink = """({ pattern, mask, shape, most }) => {
+        const array = { values: Float32Array.from(pattern), shape };
+        const { values, shape: small } = modules.miniature.inMiniature(array, { values: mask }, most);
+        return [Array.from(values, (value) => (Number.isNaN(value) ? null : value)), small];
+    }"""
+    question = {"pattern": pattern.ravel().tolist(), "mask": mask.ravel().tolist()}
+    values, shape = tiny.evaluate(shrink, question | {"shape": [2, n, m], "most": MOST_CELLS})
+    found = np.array([np.nan if value is None else value for value in values], "f4").reshape(shape)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_an_error_is_an_answer_and_the_next_question_is_answered(tiny: Engine) -> None:

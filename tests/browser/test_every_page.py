@@ -10,7 +10,7 @@ import pytest
 
 from model.checkpoints.tokenizer import Tokenizer
 from pages import Page
-from tests.browser.access import PHONE, check_charts_have_names, check_keyboard, check_phone, complaints
+from tests.browser.access import check_charts_have_names, check_keyboard, check_phone, check_widths, complaints
 from tests.browser.conftest import Visitor, query
 from tests.browser.test_app import ALL_PAGES, path
 
@@ -92,12 +92,14 @@ def test_a_page_survives_its_extremes_and_is_for_everybody(
     page: Page, server: str, visitor: Visitor, tokenizer: Tokenizer
 ) -> None:
     """One visit: a hundred hostile tokens and every slider at its last end, one token and its first end, then a reset,
-    and what its visitors need: keyboard, names, contrast in both schemes, room on a phone.
+    and what its visitors need: keyboard, names, contrast in both schemes, room at every width.
 
-    Every other page is opened in the dark scheme. tests/pages/test_extremes.py has both ends at every length.
+    Every other page is opened in the dark scheme, and at other widths. tests/pages/test_extremes.py has both ends at
+    every length.
     """
     assert all(100 <= len(tokenizer.encode(text)) < 127 for text in (SOURCE, TARGET)), "long, and fits into one run"
-    schemes = ["light", "dark"] if ALL_PAGES.index(page) % 2 else ["dark", "light"]
+    turn = ALL_PAGES.index(page)
+    schemes = ["light", "dark"] if turn % 2 else ["dark", "light"]
     visitor.page.emulate_media(color_scheme=schemes[0])
     asked = {"source": SOURCE, "target": "Typed", "typed": TARGET}
     asked |= {"kind": "Decoder self", "layer": "1", "head": "3"}
@@ -118,8 +120,8 @@ def test_a_page_survives_its_extremes_and_is_for_everybody(
     assert (brightness(visitor) > 200) == (schemes[1] == "light")
     assert complaints(visitor, runOnly=["color-contrast"]) == []
     check_charts_have_names(visitor)
-    visitor.page.set_viewport_size(PHONE)
-    visitor.settle()
+    # The last width is a phone's.
+    check_widths(visitor, turn)
     check_phone(visitor)
 
 

@@ -81,6 +81,14 @@ def test_a_word_is_followed_by_clicks_into_its_head_and_its_matrices(
     chip(visitor, "Tokens of the target", step + 1).click()
     until(visitor, kind="Cross", query=str(step))
     assert weights(visitor) == pytest.approx(trace.attention("cross", layer).pattern[head, step], abs=1e-6)
+    words = visitor.page.locator(".sentence [data-query]")
+    other = next(
+        row for row in map(int, words.evaluate_all("all => all.map((one) => one.dataset.query)")) if row != step
+    )
+    visitor.page.locator(f".sentence [data-query='{other}']").click()
+    visitor.page.wait_for_function("step => new URLSearchParams(location.search).get('query') !== step", arg=str(step))
+    visitor.settle()
+    assert weights(visitor) == pytest.approx(trace.attention("cross", layer).pattern[head, other], abs=1e-6)
 
 
 def test_the_small_figure_chooses_kind_and_layer_and_follows_the_sidebar(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pages import PAGES
 from tests.browser.conftest import Visitor, heading_of
 from tests.browser.test_app import type_sentence
 
@@ -32,18 +33,62 @@ def test_the_home_page_opens_on_a_picture_and_ticks_off_what_a_person_has_done(s
     visitor.settle()
 
 
-def test_on_a_phone_the_sidebar_makes_way_for_the_translation(server: str, visitor: Visitor) -> None:
-    visitor.page.set_viewport_size({"width": 390, "height": 844})
+PHONE = {"width": 390, "height": 844}
+FINGER = 44
+"""pixels"""
+
+
+def test_a_phone_has_the_field_the_tokens_and_the_menu_on_its_first_screen(server: str, visitor: Visitor) -> None:
+    visitor.page.set_viewport_size(PHONE)
     visitor.visit(server)
-    for send in (
-        lambda box: box.press("Enter"),
-        lambda _: visitor.page.get_by_role("button", name="Translate").click(),
-    ):
-        visitor.page.get_by_test_id("stExpandSidebarButton").click()
-        box = visitor.page.get_by_role("textbox", name="Source sentence")
-        text = "Two cats." if box.input_value() != "Two cats." else "A dog."
-        box.fill(text)
-        send(box)
-        visitor.page.wait_for_selector("[data-testid=stSidebar][data-collapsed=true]", state="attached")
-        visitor.page.get_by_test_id("stMain").get_by_text(text, exact=True).wait_for()
+    page, tokens = visitor.page, visitor.page.locator(".explore .token")
+    field = page.get_by_role("textbox", name="Source sentence")
+    entries = page.locator(":is(.st-key-foot-menu, .st-key-bar-search) button:visible")
+    boxes = [entry.bounding_box() for entry in entries.all()]
+    names = [entry.inner_text().splitlines()[-1] for entry in entries.all()]
+    assert sorted(names) == ["Attention", "Explore", "Learn", "Model", "Search"]
+    top = min(box["y"] for box in boxes)
+    for box in (field.bounding_box(), *(token.bounding_box() for token in tokens.all())):
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= PHONE["width"]
+        assert 0 <= box["y"] <= box["y"] + box["height"] <= top
+    for box in boxes:
+        assert min(box["width"], box["height"]) >= FINGER
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= PHONE["width"]
+        assert box["y"] + box["height"] <= PHONE["height"]
+    button = page.get_by_role("button", name="Translate", exact=True)
+    for text, send in (("Two cats.", lambda: field.press("Enter")), ("A dog.", button.click)):
+        field.fill(text)
+        with visitor.rerun():
+            send()
+        letters = "".join(tokens.all_inner_texts()).replace("-", "").replace("␣", "")
+        assert letters.startswith(text.split()[0])
+
+
+def test_on_a_phone_every_page_is_two_taps_away_and_the_sidebar_opens_over_the_page(
+    server: str, visitor: Visitor
+) -> None:
+    visitor.page.set_viewport_size(PHONE)
+    visitor.visit(f"{server}/masks")
+    page, foot = visitor.page, visitor.page.locator(".st-key-foot-menu button:visible")
+    reached = []
+    for entry in foot.all():
+        entry.click()
+        popover = page.get_by_test_id("stPopoverBody")
+        popover.wait_for()
+        reached += popover.get_by_test_id("stPageLink").all_inner_texts()
+        page.keyboard.press("Escape")
+        popover.wait_for(state="detached")
+    titles = [one.title for pages in PAGES.values() for one in pages]
+    assert sorted(text.splitlines()[-1] for text in reached) == sorted(titles)
+    foot.filter(has_text="Attention").click()
+    page.get_by_test_id("stPopoverBody").get_by_text("Positions", exact=True).click()
+    page.get_by_role("heading", name=heading_of("Positions"), level=1).wait_for()
+    visitor.settle()
+    page.get_by_test_id("stExpandSidebarButton").click()
+    page.get_by_role("slider", name="Temperature").wait_for()
+    field = page.get_by_role("textbox", name="Source sentence")
+    field.fill("A dog.")
+    with visitor.rerun():
+        field.press("Enter")
+    page.wait_for_selector("[data-testid=stSidebar][data-collapsed=true]")
     visitor.settle()

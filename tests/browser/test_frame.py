@@ -7,7 +7,7 @@ import pytest
 from model.checkpoints.translator import Translator
 from pages import PAGES, Page
 from pages.frame.here import lacking
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import Visitor, query
 from tests.pages.widgets.test_export import TABS
 
 ALL = [page for pages in PAGES.values() for page in pages]
@@ -53,6 +53,21 @@ def test_a_text_that_was_typed_says_that_it_was_not_run_until_it_is(server: str,
     visitor.page.wait_for_function("note => !document.querySelector(note)", arg=note)
 
 
+def test_the_address_names_the_tab_that_a_link_has_opened_on_another_page(server: str, visitor: Visitor) -> None:
+    """Both pages call their tab alike in the address; the copied address opens the same tab."""
+    visitor.visit(f"{server}/masks")
+    visitor.page.get_by_test_id("stMain").get_by_role("link", name="Why is this score as it is?").click()
+    selected = visitor.page.locator("[role=tab][aria-selected=true]").first
+    visitor.page.wait_for_function(
+        "location.pathname.endsWith('attention_step_by_step') && new URLSearchParams(location.search).has('part')"
+    )
+    visitor.settle()
+    tab = selected.inner_text()
+    assert query(visitor) == {"part": tab}
+    visitor.visit(visitor.page.url)
+    assert selected.inner_text() == tab
+
+
 @pytest.mark.parametrize("page", [page for page in ALL if len(TABS.get(page.name, ())) > 2], ids=lambda page: page.name)
 def test_a_link_to_a_tab_lands_there_with_its_beginning_inside_the_screen(
     page: Page, server: str, visitor: Visitor, translator: Translator
@@ -67,3 +82,15 @@ def test_a_link_to_a_tab_lands_there_with_its_beginning_inside_the_screen(
     bar, first = visitor.page.evaluate(FIRST)
     assert bar < 300
     assert first < 720
+
+
+@pytest.mark.parametrize("change", ["tau=2", "tau=2&scope=Everywhere&kind=Cross"])
+def test_all_of_the_sidebar_is_on_the_screen_of_a_laptop_with_a_change_at_work(
+    change: str, server: str, visitor: Visitor
+) -> None:
+    visitor.page.set_viewport_size({"width": 1280, "height": 720})
+    visitor.visit(f"{server}/masks?{change}")
+    sidebar = visitor.page.get_by_test_id("stSidebar")
+    sidebar.locator(".st-key-remove-0 button").first.wait_for()
+    boxes = [button.bounding_box() for button in sidebar.get_by_role("button").all() if button.is_visible()]
+    assert max(box["y"] + box["height"] for box in boxes) <= 700

@@ -23,6 +23,8 @@ def page(server: str, **query: str) -> str:
 
 def maps(visitor: Visitor) -> list[np.ndarray]:
     """Left, right and difference, as they are drawn; not a number where a cell has no colour."""
+    # The figure of the run before goes when the new one stands.
+    visitor.page.wait_for_function("where => document.querySelectorAll(where).length === 1", arg=MAPS)
     return [np.array(z, dtype=float) for z in visitor.page.locator(MAPS).evaluate(READ)]
 
 

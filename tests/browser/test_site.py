@@ -1,5 +1,6 @@
 """The static page: what it weighs, what it asks for, and that it says and draws what Python computes."""
 
+import dataclasses
 import gzip
 import json
 import re
@@ -15,21 +16,40 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from model import interventions
+from model.analysis.stream.whole_model import model_boxes
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
-from model.interventions import AttentionTemperature, HeadGate
+from model.interventions import AttentionTemperature, HeadGate, SublayerOff
 from model.interventions.link import decode, encode
-from pages.site.build import PLACE, build
+from pages.site.build import MORE, PLACE, build
+from viz.site.scripts import SITE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 ROOT = Path(__file__).parents[2]
+ENGINE = (SITE / "js/interventions.js").read_text("utf-8")
 APP = "https://app.example/"
 PATIENCE = 60_000
 """Milliseconds to wait for a condition, perhaps on a busy machine."""
 TYPED = "The girl likes the dog because it is friendly."
-PICTURES = "positions", "projections", "scores", "division", "mask", "softmax", "values", "output", "heads", "lines"
+PICTURES = (
+    "model",
+    "positions",
+    "projections",
+    "scores",
+    "division",
+    "mask",
+    "softmax",
+    "values",
+    "output",
+    "heads",
+    "lines",
+    "part",
+    "move",
+    "map",
+)
 DRAWN = """(id) => {
     const root = document.getElementById(`${id}-picture`).shadowRoot;
     const canvases = [...(root?.querySelectorAll("canvas") ?? [])];
@@ -175,14 +195,18 @@ def test_a_sentence_of_one_s_own(address: str, english: Translator, open_page: C
     asked = len(reader.requests)
     assert all(url.startswith((address, "blob:", "data:")) for url in reader.requests)
     assert reader.translate(TYPED) == english.translate([TYPED])[0]
-    for name in (*PICTURES, "beam", "part"):
+    for name in (*PICTURES, "tokens", "beam"):
         reader.page.evaluate("(id) => document.getElementById(`${id}-picture`).scrollIntoView()", name)
         reader.until(
             lambda name=name: reader.page.evaluate(f"Boolean(document.getElementById('{name}-picture').shadowRoot)"),
             name,
         )
-    assert reader.page.locator("#token-list li").count() == len(english.tokenizer.encode(TYPED)) + 1
+    tokens = reader.page.get_by_role("list", name="Tokens", exact=True).get_by_role("button")
+    assert tokens.count() == len(english.tokenizer.encode(TYPED)) + 1
     assert reader.page.get_by_role("list", name="Heads", exact=True).get_by_role("button").count() == 8
+    claims = reader.page.locator("[data-claim]")
+    reader.until(lambda: all("✓ holds" in text for text in claims.all_inner_texts()), "a claim does not hold")
+    assert claims.count() == 5
     later = [url for url in reader.requests[asked:] if not url.startswith(("blob:", "data:"))]
     assert (later, reader.lines) == ([], [])
 
@@ -199,7 +223,7 @@ def test_the_file_alone_does_the_same_without_any_request(
     expected = english.translate([TYPED], interventions=(off,))[0]
     reader.until(lambda: reader.changed.removesuffix(" (as before)") == expected, f"not {expected}")
     reader.until_drawn("softmax")
-    slider = reader.page.get_by_role("slider", name="Temperature τ, redrawn in the browser", exact=True)
+    slider = reader.page.get_by_role("slider", name="Temperature", exact=True)
     slider.evaluate(
         "node => { node.value = 1.3; node.dispatchEvent(new Event('input')); node.dispatchEvent(new Event('change')); }"
     )
@@ -215,6 +239,62 @@ def test_the_file_alone_does_the_same_without_any_request(
     assert decode(link["changes"][0]) == (off, tau)
     assert [url for url in reader.requests if not url.startswith(("file:", "blob:", "data:"))] == []
     assert reader.lines == []
+
+
+def test_a_box_of_the_whole_model_is_switched_off_in_the_picture(
+    address: str, english: Translator, open_page: Callable[..., Reader]
+) -> None:
+    reader = open_page(f"{address}?source={quote(TYPED)}")
+    reader.wait_until_live()
+    reader.until(lambda: reader.translation == english.translate([TYPED])[0], "the sentence was not translated")
+    picture = reader.page.locator("#model-picture")
+    trace = english.trace(TYPED)
+
+    def score() -> str:
+        return picture.locator("p.score").inner_text()
+
+    def in_nats(number: float) -> str:
+        return f"{number:.3f}".replace("-", "−")
+
+    reader.until(lambda: in_nats(trace.log_probability) in score(), f"not {trace.log_probability}")
+    for _ in range(3):  # output matrix, add & norm, feed-forward
+        picture.get_by_role("button", name="One box back").click()
+    assert picture.locator("h3").inner_text() == "Feed-forward"
+    last = english.model.config.n_decoder_layers - 1
+    (box,) = (each for each in model_boxes(english, trace) if each.name == f"decoder.{last}.feed_forward")
+    assert f"{float(f'{box.multiply_adds:.3g}') / 1e6:g}M multiply-adds" in picture.locator(".panel").inner_text()
+    picture.get_by_role("button", name="Off: Runs the model without what this box adds").click()
+    off = SublayerOff("decoder", last, "feed_forward")
+    after = english.rerun(trace, (off,)).log_probability
+    reader.until(lambda: f"→ {in_nats(after)}" in score(), f"not {after}")
+    assert decode(parse_qs(urlsplit(reader.page.url).query)["changes"][0]) == (off,)
+    expected = english.translate([TYPED], interventions=(off,))[0]
+    reader.until(lambda: reader.changed.removesuffix(" (as before)") == expected, f"not {expected}")
+    picture.get_by_role("button", name="All on").click()
+    reader.until(lambda: "→" not in score(), "it stayed off")
+    assert "changes" not in parse_qs(urlsplit(reader.page.url).query)
+
+
+def test_every_change_of_the_engine_can_be_made_in_the_page(address: str, open_page: Callable[..., Reader]) -> None:
+    reader = open_page(address, route=lambda route: route.abort())
+    page = reader.page
+    reader.until_drawn("softmax")
+    slider = page.get_by_role("slider", name="Temperature", exact=True)
+    slider.evaluate("node => { node.value = 1.3; node.dispatchEvent(new Event('input')); }")
+    slider.dispatch_event("change")
+    page.get_by_label("Attention", exact=True).select_option("encoder_self")
+    reader.until_drawn("map")
+    page.locator("#map-picture canvas").last.click(position={"x": 150, "y": 110})
+    for name in MORE:
+        page.get_by_label("Change", exact=True).select_option(name)
+        page.get_by_role("button", name="Make this change").click()
+    assert page.inner_text("#cell").startswith("0 I "), "the first query was not chosen"
+    made = decode(parse_qs(urlsplit(page.url).query)["changes"][0])
+    assert len(made) == len(MORE) + 1
+    public = {name for name in interventions.__all__ if dataclasses.is_dataclass(getattr(interventions, name))}
+    changes = {name for name in public if hasattr(getattr(interventions, name), "edits")}
+    missing = set(re.findall(r"^  (\w+):", re.search(r"MISSING = \{(.*?)\n\}", ENGINE, re.DOTALL)[1], re.MULTILINE))
+    assert {type(change).__name__ for change in made} == changes - missing
 
 
 def test_a_link_of_the_app_opens_here(address: str, english: Translator, open_page: Callable[..., Reader]) -> None:
@@ -242,13 +322,16 @@ def test_a_damaged_link_is_answered_with_a_sentence(
 def test_the_story_is_walked_by_buttons_and_by_keys(address: str, open_page: Callable[..., Reader]) -> None:
     reader = open_page(address, route=lambda route: route.abort())
     steps = reader.page.locator("section.step").evaluate_all("nodes => nodes.map(({ id }) => id)")
-    assert 8 <= len(steps) <= 10
+    assert 8 <= len(steps[1:]) <= 10
     for name in steps[1:]:
         reader.page.get_by_role("button", name="Next", exact=True).click()
         reader.until(lambda name=name: urlsplit(reader.page.url).fragment == name, f"{name} was not reached")
-    reader.page.locator("h1").click()
     reader.page.keyboard.press("ArrowLeft")
     reader.until(lambda: urlsplit(reader.page.url).fragment == steps[-2], "the arrow did not lead back")
+    # Scrolled by a key or by the bar at the side, the story goes on from there.
+    for name in (steps[5], steps[-2]):
+        reader.page.evaluate("(id) => document.getElementById(id).scrollIntoView({ behavior: 'instant' })", name)
+        reader.until(lambda name=name: urlsplit(reader.page.url).fragment == name, f"{name} is not the step on screen")
     reader.page.get_by_role("button", name="Present", exact=True).click()
     shown = reader.page.locator("section.step").evaluate_all(
         "nodes => nodes.filter(n => n.offsetHeight).map(({ id }) => id)"
@@ -304,7 +387,9 @@ def test_too_little_memory_leaves_the_recorded_run(address: str, open_page: Call
     reader.until_drawn("heads")
 
 
-def test_where_megabytes_cost_money_the_page_asks_first(address: str, open_page: Callable[..., Reader]) -> None:
+def test_where_megabytes_cost_money_the_page_asks_first_and_what_is_typed_waits(
+    address: str, english: Translator, open_page: Callable[..., Reader]
+) -> None:
     metered = "Object.defineProperty(navigator, 'connection', { value: { saveData: true } });"
     reader = open_page(address, before=metered)
     reader.until_drawn("heads")
@@ -312,8 +397,12 @@ def test_where_megabytes_cost_money_the_page_asks_first(address: str, open_page:
     reader.page.locator("#beam").scroll_into_view_if_needed()
     reader.until(waiting.is_visible, "the beam needs the model")
     assert not [url for url in reader.requests if url.endswith(".safetensors")]
+    box = reader.page.get_by_role("textbox", name="English sentence", exact=True)
+    box.fill(TYPED)
+    box.press("Enter")
     reader.page.get_by_role("button", name=re.compile("Load the model")).click()
-    reader.wait_until_live()
+    expected = english.translate([TYPED])[0]
+    reader.until(lambda: reader.translation == expected, f"not {expected}")
     reader.page.locator("#beam").scroll_into_view_if_needed()
     reader.until(lambda: reader.page.evaluate("Boolean(document.getElementById('beam-picture').shadowRoot)"), "no tree")
 

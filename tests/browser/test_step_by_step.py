@@ -145,6 +145,13 @@ def check_click(visitor: Visitor, attention: Attention) -> None:
     assert [address[key].split()[0] for key in ("query", "key")] == [str(i), str(j)]
     assert (address["cell_dimension"], address["cell_output"]) == ("4", "5")
     assert visitor.page.get_by_role("combobox", name="Query").input_value().startswith(f"{i} ")
+    # A click on the name of a row chooses its token as well.
+    canvas = visitor.page.locator("canvas[data-symbol='scores']")
+    left, top, _, height = map(float, canvas.get_attribute("data-cells").split())
+    canvas.click(position={"x": left - 8, "y": top + 1.5 * height / rows})
+    visitor.page.get_by_text("query 1 (").first.wait_for()
+    visitor.settle()
+    assert [query(visitor)[key].split()[0] for key in ("query", "key")] == ["1", str(j)]
 
 
 def check_chain(visitor: Visitor, attention: Attention) -> None:

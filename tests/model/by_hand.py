@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -31,6 +32,8 @@ class PaperModel:
     """paths of the sub-layers whose output is 0"""
     unconnected: frozenset[str] = frozenset()
     """paths of the sub-layers without a residual connection"""
+    unnormed: frozenset[str] = frozenset()
+    """paths of the sub-layers without a norm"""
     patterns: dict[Address, Array] = field(default_factory=dict)
     """(heads, query, key) of each attention, filled by `logits`"""
 
@@ -78,10 +81,11 @@ class PaperModel:
 
     def _residual(self, path: str, x: Array, sublayer) -> Array:
         name = path.removesuffix("_residual")
-        y = sublayer(self._norm(f"{path}.norm", x) if self.config.norm == "pre" else x)
+        norm = (lambda vectors: vectors) if name in self.unnormed else partial(self._norm, f"{path}.norm")
+        y = sublayer(norm(x) if self.config.norm == "pre" else x)
         y = np.zeros_like(y) if name in self.off else y
         x = y if name in self.unconnected else x + y
-        return x if self.config.norm == "pre" else self._norm(f"{path}.norm", x)
+        return x if self.config.norm == "pre" else norm(x)
 
     def _attention(self, path: str, address: Address, x: Array, source: Array) -> Array:
         q, k, v = (

@@ -21,6 +21,7 @@ from model.interventions import (
     Intervention,
     LiftCausalMask,
     MaskEdit,
+    NormOff,
     PatternEdit,
     PatternMask,
     PermutedAttention,
@@ -133,6 +134,7 @@ ANYWHERE = (
     st.builds(PositionsOff, st.sampled_from((None, "source", "target"))),
     st.builds(PositionsShuffled, orders, st.sampled_from(("source", "target"))),
     st.builds(SublayerOff, st.none(), st.sampled_from((None, 0)), st.sampled_from((None, "self_attn", "feed_forward"))),
+    st.builds(NormOff, st.sampled_from((None, "decoder")), st.just(0), st.sampled_from((None, "feed_forward"))),
     st.builds(ResidualOff, st.just("decoder"), st.just(0), st.sampled_from(SUBLAYERS)),
 )
 

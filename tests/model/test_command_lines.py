@@ -126,7 +126,11 @@ def test_scores_can_be_kept_beside_the_checkpoint(data, checkpoint_folder):
         *(("head_scores --checkpoint x --data x --of x", f"--sentences={number}") for number in ("0", "-3", "all")),
         *(("alignment --data x", f"--sentences={number}") for number in ("0", "-2", "few")),
         *(("ablations --train x --dev x --out x --gather x", option) for option in ("--seeds=0", "--jobs=-1")),
-        *(("training.recurrence --out x", f"--steps={steps}") for steps in ("0", "-5")),
+        *(
+            (f"{name} --out x", f"--steps={steps}")
+            for name in ("training.recurrence", "induction")
+            for steps in ("0", "-5")
+        ),
         *(("training.mixture --train x --without x --hold-out x --out x", f"--{name}=0") for name in COUNTS),
         *(("compare x.npz y.npz", f"--tolerance={share}") for share in ("-1", "nan", "small")),
     ],
@@ -179,6 +183,7 @@ def test_an_unknown_checkpoint_is_answered_with_the_known_ones(monkeypatch):
     "command",
     [
         *("model.train", "model.evaluate", "model.translate", "model.ablations", "model.compare", "model.alignment"),
+        "model.induction",
         *(
             "model.training.curves",
             "model.training.recurrence",

@@ -92,7 +92,8 @@ def measured_checkpoints(saved_checkpoints: Path, tmp_path_factory: pytest.TempP
 
     folder = tmp_path_factory.mktemp("measured") / "checkpoints"
     shutil.copytree(saved_checkpoints, folder)
-    shutil.copy(FIXTURE / "heads.json", folder / DEFAULT_CHECKPOINT)
+    for name in ("heads.json", "heads.npz"):
+        shutil.copy(FIXTURE / name, folder / DEFAULT_CHECKPOINT)
     return folder
 
 

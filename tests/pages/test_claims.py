@@ -1,5 +1,6 @@
 """Claims about what is drawn, asked of every figure of every page, in every tab (design, section 6)."""
 
+import html
 import io
 import json
 import re
@@ -9,11 +10,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
 import pytest
 
 from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path, sha256
+from pages.widgets import export
 from tests.pages.figures import numbers, tabs_of
 from tests.pages.test_pages import ALL_PAGES, WITH_NUMBERS
+from viz.figure import StableFigure
 
 if TYPE_CHECKING:
     from model.trace import Trace
@@ -40,6 +45,8 @@ class Shown:
     """by the end of their keys"""
     files: dict[str, bytes]
     """downloads by name"""
+    saved: list[Any]
+    """pictures whose saving is offered"""
     words: str
     hash: str
 
@@ -58,11 +65,19 @@ def shown(
     page = request.node.callspec.params["page"]
     if page not in walked:
         files: dict[str, bytes] = {}
+        saved: list[Any] = []
+        offer = export._offer_figures
+
+        def offer_figures(parts: Any, page: Any) -> None:
+            saved.extend(export._saveable(parts))
+            offer(parts, page)
+
+        monkeypatch.setattr(export, "_offer_figures", offer_figures)
         monkeypatch.setattr(
             "streamlit.download_button",
             lambda _label, data, file_name, **_: files.update({file_name: data() if callable(data) else data}),
         )
-        walked[page] = [looked_at(tab, app, files) for tab, app in in_each_tab(page, open_app)]
+        walked[page] = [looked_at(tab, app, files, saved) for tab, app in in_each_tab(page, open_app)]
     return walked[page]
 
 
@@ -74,12 +89,14 @@ def in_each_tab(page: str, open_app: Callable) -> Iterator[tuple[str, Any]]:
         yield tab, open_app(page, **QUERY, **{key: tab})
 
 
-def looked_at(tab: str, app: Any, files: dict[str, bytes]) -> Shown:
+def looked_at(tab: str, app: Any, files: dict[str, bytes], saved: list[Any]) -> Shown:
     assert not app.exception
     figures = {chart.proto.id.split("-", 2)[-1]: json.loads(chart.proto.spec) for chart in app.get("plotly_chart")}
     words = " ".join(element.value for kind in (app.markdown, app.caption, app.text) for element in kind)
-    found = Shown(tab, figures, dict(files), words, sha256(checkpoint_path(DEFAULT_CHECKPOINT) / "model.safetensors"))
+    weights = sha256(checkpoint_path(DEFAULT_CHECKPOINT) / "model.safetensors")
+    found = Shown(tab, figures, dict(files), list(saved), words, weights)
     files.clear()
+    saved.clear()
     return found
 
 
@@ -101,10 +118,11 @@ def is_scale(colours: dict[str, Any]) -> bool:
 def allowed_scales() -> list[list[str]]:
     from plotly.colors import get_colorscale
 
-    return [[colour for _, colour in get_colorscale(name)] for name in ("viridis", "cividis", "RdBu_r")]
+    of_numbers = [[colour for _, colour in get_colorscale(name)] for name in ("viridis", "cividis", "RdBu_r")]
+    return [*of_numbers, ["#ffffff", "#000000"]]  # the last: ink on paper
 
 
-@pytest.mark.parametrize("page", ALL_PAGES)
+@pytest.mark.parametrize("page", ALL_PAGES, scope="module")
 def test_18_colours_that_are_compared_have_one_stated_range_of_a_scale_that_everybody_can_read(
     page: str, shown: list[Shown]
 ) -> None:
@@ -128,7 +146,7 @@ def each_figure(shown: list[Shown]) -> Iterator[tuple[str, str, dict[str, Any]]]
     return ((look.tab, key, figure) for look in shown for key, figure in look.figures.items())
 
 
-@pytest.mark.parametrize("page", ALL_PAGES)
+@pytest.mark.parametrize("page", ALL_PAGES, scope="module")
 def test_13_no_masked_cell_of_a_causal_head_has_a_colour_and_no_score_stands_for_minus_infinity(
     page: str, shown: list[Shown], trace: "Trace"
 ) -> None:
@@ -142,7 +160,7 @@ def test_13_no_masked_cell_of_a_causal_head_has_a_colour_and_no_score_stands_for
                 assert np.isnan(z[hidden]).all(), (page, tab, key)
 
 
-@pytest.mark.parametrize("page", ALL_PAGES)
+@pytest.mark.parametrize("page", ALL_PAGES, scope="module")
 def test_12_every_map_of_the_chosen_heads_weights_has_queries_as_rows(
     page: str, shown: list[Shown], trace: "Trace"
 ) -> None:
@@ -156,7 +174,7 @@ def test_12_every_map_of_the_chosen_heads_weights_has_queries_as_rows(
                 assert not turned or np.allclose(z[lower], pattern[lower], atol=1e-3), (page, tab, key)
 
 
-@pytest.mark.parametrize("page", ALL_PAGES)
+@pytest.mark.parametrize("page", ALL_PAGES, scope="module")
 def test_19_where_a_page_names_the_chosen_layer_and_head_it_uses_the_codes_numbers(
     page: str, shown: list[Shown]
 ) -> None:
@@ -167,9 +185,13 @@ def test_19_where_a_page_names_the_chosen_layer_and_head_it_uses_the_codes_numbe
             assert int(head) < 4, (page, look.tab)
 
 
-@pytest.mark.parametrize("page", WITH_NUMBERS)
-def test_20_every_export_names_the_checkpoint_and_the_whole_hash_of_its_weights(page: str, shown: list[Shown]) -> None:
-    assert any(look.files for look in shown), page
+@pytest.mark.parametrize("page", WITH_NUMBERS, scope="module")
+def test_20_every_export_names_its_run_its_view_and_the_whole_hash_of_the_weights(
+    page: str, shown: list[Shown]
+) -> None:
+    endings = {name.rsplit(".", 1)[1] for look in shown for name in look.files}
+    assert endings >= {"csv", "npz", "ipynb"}
+    assert "html" in endings or page in WITHOUT_PICTURES
     for look in shown:
         for name, content in look.files.items():
             if name.endswith(".pdf"):
@@ -178,15 +200,40 @@ def test_20_every_export_names_the_checkpoint_and_the_whole_hash_of_its_weights(
                 assert any(look.hash.encode(code) in content for code in ("ascii", "utf-16-be")), (look.tab, name)
                 continue
             assert f"-{DEFAULT_CHECKPOINT}-{look.hash[:8]}." in name, (look.tab, name)
-            if name.endswith(".npz"):
-                with np.load(io.BytesIO(content)) as arrays:
-                    assert (str(arrays["checkpoint"]), str(arrays["checkpoint_sha256"])) == (
-                        DEFAULT_CHECKPOINT,
-                        look.hash,
-                    )
-            else:
+            if name.endswith(".py"):  # the whole program, which is of no run
                 assert look.hash.encode() in content, (look.tab, name)
-                assert DEFAULT_CHECKPOINT.encode() in content, (look.tab, name)
+                continue
+            said = facts_in(name, content)
+            assert (said["checkpoint"], said["checkpoint_sha256"]) == (DEFAULT_CHECKPOINT, look.hash), (look.tab, name)
+            assert said["source"] == SOURCE, (look.tab, name)
+            assert "source=A+dog+runs" in said["view"], (look.tab, name)
+
+
+WITHOUT_PICTURES = ("pages/training.py", "pages/learn.py")
+"""a training without a log has no curves, and the list of lessons has no picture"""
+
+
+def facts_in(name: str, content: bytes) -> Any:
+    """What a file says of its run."""
+    if name.endswith(".npz"):
+        with np.load(io.BytesIO(content)) as file:
+            return {key: str(file[key]) for key in ("source", "view", "checkpoint", "checkpoint_sha256")}
+    if name.endswith(".csv"):
+        return pd.read_csv(io.BytesIO(content), nrows=1).iloc[0]
+    if name.endswith(".ipynb"):
+        return json.loads(content)["metadata"]["attention_explorer"]
+    entries = re.findall(r"<dt>(.*?)</dt><dd dir='auto'>(.*?)</dd>", content.decode(), re.DOTALL)
+    return {key: html.unescape(value) for key, value in entries}
+
+
+@pytest.mark.parametrize("page", WITH_NUMBERS, scope="module")
+def test_the_pictures_that_are_saved_are_those_of_the_page(page: str, shown: list[Shown]) -> None:
+    assert any(look.saved for look in shown) or page in WITHOUT_PICTURES
+    for look in shown:
+        for picture in (each for each in look.saved if isinstance(each.content, StableFigure)):
+            drawn = look.figures[picture.key]["data"]
+            saved = go.Figure(picture.content).data
+            assert [trace["type"] for trace in drawn] == [trace.type for trace in saved], (look.tab, picture.key)
 
 
 def assert_compared_alike(figure: dict[str, Any], where: object) -> None:

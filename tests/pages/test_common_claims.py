@@ -1,9 +1,7 @@
 """Common claims, tested: a verdict follows from its numbers, and the corrections are correct."""
 
-import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,16 +11,15 @@ pytest.importorskip("streamlit")
 
 from model.analysis.heads.common_claims import Removal, row_evenness
 from model.analysis.heads.many_sentences import ManySentences, MeasuredHead
-from model.background.paper_results import TABLE_2, TRAINING_HOURS, operations_of
-from model.background.sizes import count_parameters, self_attention_layer
+from model.background.sizes import self_attention_layer
 from model.background.table_1 import lstm_work
 from model.checkpoints.store import load_checkpoint
-from model.network.config import PRESETS
 from model.proof.claims import CLAIMS
 from model.proof.mistakes import MISTAKES
 from model.run import Run
 from pages.views import views_of
 from pages.views.common_claims import WIDTHS
+from pages.views.paper import mistakes
 from pages.views.since_2017 import STUDY
 from pages.widgets.glossary import define
 from tests.model.checkpoints.test_shipped import FOLDER as SHIPPED
@@ -104,7 +101,7 @@ def test_the_costs_are_those_of_table_1_and_of_the_whole_layer(run: Run, transla
 
 def test_nobody_is_quoted_who_did_not_say_it(run: Run) -> None:
     """These are our words for what many say: no source has them, so they stand without quotation marks."""
-    boxes = [block for block in VIEWS["mistakes"](run).blocks if block.kind == "box"]
+    boxes = [block for block in mistakes(run).blocks if block.kind == "box"]
     for text in (*(view.title for view in CLAIMS_TESTED), *(box.items[0].text for box in boxes)):
         assert not set(text) & set('“”„"')
 
@@ -123,33 +120,6 @@ def room(config) -> int:
     """n h (d_k + d_v) up to which the layer costs no more than an LSTM of 8 n d^2."""
     widths = (config.n_heads + config.kv_heads) * (config.d_k + config.d_v)
     return 8 * config.d_model**2 - config.d_model * widths
-
-
-def test_numbers_of_the_corrections_are_recomputed(run: Run) -> None:
-    boxes = [block.items for block in VIEWS["mistakes"](run).blocks if block.kind == "box"]
-
-    def right(part: str) -> str:
-        (text,) = (right.text for wrong, right, _ in boxes if part in wrong.text)
-        return text
-
-    scores = np.exp([0.9, 0.1, 0.7, -0.9])
-    assert ", ".join(f"{each:.3f}" for each in scores / scores.sum()) in right("[0.9, 0.1, 0.7, −0.9]")
-    assert f"{4096**2 * 4 // 2**20} MiB is one head" in right("4,096")
-    assert f"{8 * 4096**2 * 4 // 2**20} MiB" in right("4,096")
-    base = replace(PRESETS["base"], vocab_size=37_000)
-    tied = sum(count_parameters(base).values())
-    untied = sum(count_parameters(replace(base, tie_embeddings=False)).values())
-    assert f"{untied / 1e6:.1f} million; {tied / 1e6:.1f} million" in right("65 million")
-    k, angle = 3, 0.7
-    pair = np.array([math.sin(angle), math.cos(angle)])
-    turned = np.array([[math.cos(k), -math.sin(k)], [math.sin(k), math.cos(k)]]) @ pair
-    assert turned == pytest.approx([math.sin(angle - k), math.cos(angle - k)])
-
-
-def test_the_papers_operations_are_time_times_speed() -> None:
-    for row in TABLE_2:
-        if row.system in TRAINING_HOURS:
-            assert operations_of(TRAINING_HOURS[row.system]) == pytest.approx(row.en_de_operations, rel=0.02)
 
 
 def test_numbers_that_are_written_as_words_are_those_of_the_lists() -> None:

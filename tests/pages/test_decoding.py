@@ -129,31 +129,10 @@ def test_cost_is_counted_at_once_and_measured_when_asked(open_app: Callable, tra
     assert "**the same tokens**" in words(app)
 
 
-@pytest.mark.parametrize("asked", ["9999", "-1", "x"])
-def test_a_step_that_is_not_there_falls_back_with_a_note(open_app: Callable, asked: str) -> None:
-    app = typed(open_app, part="Greedy", **{"decoding-step": asked})
-    assert app.slider(key="decoding-step").value == 0
-    assert "The link asks for a number that “Step, 0 to" in words(app)
-
-
-def test_a_shorter_translation_has_its_last_step(open_app: Callable) -> None:
-    app = typed(open_app, part="Greedy")
-    last = app.slider(key="decoding-step").max
-    app.slider(key="decoding-step").set_value(int(last)).run()
-    app.text_area(key="typed").set_value("Ein").run()
-    assert not app.exception
-    assert app.slider(key="decoding-step").value == app.slider(key="decoding-step").max < last
-
-
 def test_a_temperature_in_attention_takes_part_in_the_search(open_app: Callable) -> None:
     cold = table(typed(open_app, part="Beam"), "score")
     hot = table(typed(open_app, part="Beam", tau="5", scope="Everywhere"), "score")
     assert list(cold["log p(Y | X)"]) != list(hot["log p(Y | X)"])
-
-
-def test_a_tab_of_another_page_in_the_link_opens_the_beam(open_app: Callable) -> None:
-    app = typed(open_app, part="Padding")
-    assert app.slider(key="decoding-beam").value == 4
 
 
 PROMPT = "Two dogs run"

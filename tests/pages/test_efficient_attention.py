@@ -11,6 +11,7 @@ from model.analysis.mechanisms.linear_attention import linear_attention, sweep_f
 from model.background import attention_costs as costs
 from model.background.layer_size import layer_sizes
 from model.background.stopwatch import fit_power, measure
+from model.trace import KIND_TITLES as KINDS
 from pages.views import timing
 from tests.pages.figures import figure, numbers, words
 
@@ -20,12 +21,10 @@ PAGE = "pages/efficient_attention.py"
 SOURCE, TARGET = "A dog runs and a cat sat.", "Ein Hund rennt."
 
 
-@pytest.mark.parametrize("kind", ["Encoder self-attention", "Decoder self-attention", "Cross-attention"])
-def test_a_step_draws_its_tile_and_the_output_so_far(kind: str, open_app: Callable, translator) -> None:
-    query = {"source": SOURCE, "target": "Typed", "typed": TARGET, "kind": kind, "layer": "1", "head": "2"}
-    app = open_app(PAGE, **query, flash_tile="2 × 2", flash_step="4")
+@pytest.mark.parametrize("name", KINDS)
+def test_a_step_draws_its_tile_and_the_output_so_far(name: str, open_app: Callable, translator) -> None:
+    app = open_app(PAGE, **place(KINDS[name]), flash_tile="2 × 2", flash_step="4")
     assert not app.exception
-    name = {"E": "encoder_self", "D": "decoder_self", "C": "cross"}[kind[0]]
     attention = translator.trace(SOURCE, TARGET).attention(name, 1)
     run = flash_attention(attention, 2, 2)
     (top, bottom), (left, right) = run.rows[3], run.columns[3]
@@ -60,13 +59,6 @@ def test_weights_changed_after_q_and_k_are_said_to_differ(open_app: Callable) ->
 
 def place(kind: str) -> dict[str, str]:
     return {"source": SOURCE, "target": "Typed", "typed": TARGET, "kind": kind, "layer": "1", "head": "2"}
-
-
-KINDS = {
-    "encoder_self": "Encoder self-attention",
-    "decoder_self": "Decoder self-attention",
-    "cross": "Cross-attention",
-}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -108,9 +100,13 @@ def test_a_change_after_q_and_k_is_an_error_that_features_cannot_remove(open_app
     assert "More features cannot remove all of it" in words(app)
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("memory", "part"), [("All", "memory"), ("Cache or state", "cache"), ("Parameters", "parameters")]
+    ("kind", "memory", "part"),
+    [
+        ("encoder_self", "All", "memory"),
+        ("decoder_self", "Cache or state", "cache"),
+        ("cross", "Parameters", "parameters"),
+    ],
 )
 def test_costs_are_counted_from_the_models_sizes(
     kind: str, memory: str, part: str, open_app: Callable, translator
@@ -186,10 +182,3 @@ def test_measured_points_and_their_fits_are_drawn(open_app: Callable, monkeypatc
         assert f"**{power:.2f}** ({name})".replace("-", "−") in words(app)
     app.run()
     assert list(numbers(figure(app, "efficient_attention-times")["data"][0]["y"])) == list(numbers(drawn[0]["y"]))
-
-
-def test_values_that_are_not_there_fall_back(open_app: Callable) -> None:
-    forged = {"linear_features": "5", "linear_draw": "99", "cost_n": "-3", "cost_window": "x", "cost_bytes": "fp99"}
-    for tab in ("Linear attention", "Cost over n"):
-        app = open_app(PAGE, source=SOURCE, efficient=tab, cost_memory="none", cost_features="0", **forged)
-        assert not app.exception

@@ -1,4 +1,4 @@
-"""Every control of every page at both of its ends, for one token, twenty and a hundred."""
+"""Every control of every page at both of its ends, for one token, twenty and a hundred, at two temperatures."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -12,11 +12,11 @@ from tests.pages.test_pages import ALL_PAGES, holds
 pytest.importorskip("streamlit")
 
 SENTENCES = (
-    ("A", "Cross-attention"),
-    ("A dog runs and a cat sat.", "Encoder self-attention"),
-    ("A dog runs. " * 14, "Decoder self-attention"),
+    ("A", "Cross-attention", "Everywhere"),
+    ("A dog runs and a cat sat.", "Encoder self-attention", "Head"),
+    ("A dog runs. " * 14, "Decoder self-attention", "Layer"),
 )
-"""one token, twenty and a hundred, each with a kind of attention"""
+"""one token, twenty and a hundred, each with a kind of attention and what a temperature changes"""
 KINDS = {
     "Cross-attention": "cross",
     "Encoder self-attention": "encoder_self",
@@ -51,26 +51,31 @@ def chosen(control: Any, option: str) -> Any:
 
 
 def move_everything(app: Any, last: bool) -> None:
-    """To its end, one run for all: what a control hides or shows comes with the second run."""
+    """To its end, one run for all; a second one where the first shows other controls, or other ends of them."""
+    moved: dict[str, Any] = {}
     for _ in range(2):
-        for control, value in ends(app, last):
-            if not control.disabled and value is not None:
-                control.set_value(value)
+        waiting = [(one, value) for one, value in ends(app, last) if not one.disabled and value is not None]
+        if moved == (moved := {one.id: value for one, value in waiting}):
+            return
+        for control, value in waiting:
+            control.set_value(value)
         app.run()
 
 
 @pytest.mark.parametrize("page", ALL_PAGES)
 def test_a_page_survives_its_controls_at_both_ends_in_every_tab(page: str, open_app: Callable) -> None:
-    """Pairwise: every tab at both ends, and every page with every sentence at both ends."""
+    """Pairwise: every tab at both ends, and every page with every sentence at both ends; first with a temperature."""
     key, tabs = tabs_of(open_app(page))
     for number, tab in enumerate(tabs * math.ceil(len(SENTENCES) / len(tabs))):
-        (source, kind), (next_source, next_kind) = (SENTENCES[(number + i) % 3] for i in range(2))
+        (source, kind, scope), (next_source, next_kind, _) = (SENTENCES[(number + i) % 3] for i in range(2))
         query = {"source": source, "kind": kind, "target": "Greedy", "layer": "1", "head": "3"}
-        app = open_app(page, **query, **({key: tab} if key else {}))
+        app = open_app(page, **query, tau="0.05", scope=scope, **({key: tab} if key else {}))
+        assert any("τ = 0.05" in caption.value for caption in app.caption), tab
         for last in (True, False):
             move_everything(app, last)
             assert not app.exception, (tab, last)
             assert holds(app) == 3, (tab, last)
+            app.select_slider(key="tau").set_value(1)
             app.text_area(key="source").set_value(next_source)
             if not app.segmented_control(key="kind").disabled:
                 app.segmented_control(key="kind").set_value(KINDS[next_kind])

@@ -37,7 +37,9 @@ def opened(request: pytest.FixtureRequest, translator) -> tuple:
     )
 
 
-@pytest.mark.parametrize("weights", ["as trained", "random, before training"])
+@pytest.mark.parametrize(
+    ("opened", "weights"), [("translator", "as trained"), ("lm", "random, before training")], indirect=["opened"]
+)
 def test_the_layers_show_the_norms_of_four_runs(opened, weights):
     translator, trace, open_page = opened
     app = open_page(gradients_weights=weights)
@@ -72,7 +74,9 @@ def test_the_jacobian_is_that_of_the_chosen_row_and_temperature(opened):
     assert "not divided by √d_k" in words(app)
 
 
-@pytest.mark.parametrize("weights", ["as trained", "random, before training"])
+@pytest.mark.parametrize(
+    ("opened", "weights"), [("translator", "as trained"), ("lm", "random, before training")], indirect=["opened"]
+)
 def test_the_gradient_over_distance_stands_beside_the_small_models(opened, weights):
     translator, trace, open_page = opened
     app = open_page(part="Over distance", gradients_distance_weights=weights)
@@ -93,7 +97,7 @@ def test_the_gradient_over_distance_stands_beside_the_small_models(opened, weigh
     assert app.dataframe[0].value["factor a step"][0] == pytest.approx(slope)
 
 
-@pytest.mark.parametrize("removal", ["embedding", "attention"])
+@pytest.mark.parametrize(("opened", "removal"), [("translator", "embedding"), ("lm", "attention")], indirect=["opened"])
 @pytest.mark.usefixtures("fresh_caches")
 def test_measures_and_curves_are_the_models_of_one_row_at_once_and_of_all_rows_at_a_button(opened, removal):
     translator, trace, open_page = opened
@@ -137,16 +141,3 @@ def test_a_closed_tab_computes_nothing(open_app: Callable, monkeypatch: pytest.M
     app = open_app(PAGE, source=SOURCE)
     assert not app.exception
     assert not called
-
-
-@pytest.mark.parametrize("part", ["Through the layers", "Over distance", "Does attention explain?"])
-def test_one_word_and_a_hundred_tokens(open_app: Callable, part: str) -> None:
-    for source in ("A", "A dog runs. " * 13):
-        app = open_app(
-            PAGE, source=source, target="Typed", typed="Ein Hund. " * (1 if source == "A" else 14), part=part
-        )
-        assert not app.exception
-    if part == "Does attention explain?":
-        assert [button.key for button in app.button if (button.key or "").startswith("gradients")] == [
-            "gradients_measure",
-        ]

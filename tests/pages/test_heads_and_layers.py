@@ -1,7 +1,9 @@
 """The page on heads without a browser: its map is the run's tensor in every look, its words say what was left out."""
 
+import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +16,12 @@ from model.analysis.heads.head_weights import weight_arrays
 from model.analysis.heads.many_sentences import SCORES, score_arrays
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, load_checkpoint
 from model.run import Run
+from model.trace import KIND_TITLES as KINDS
+from pages.views import views_of
 from pages.views.heads_and_layers import aligned, all_heads, heads, many
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.figures import figure, numbers, words
+from tests.viz.payload import unpack
 from viz.tokens import labels
 
 if TYPE_CHECKING:
@@ -26,11 +31,6 @@ if TYPE_CHECKING:
 PAGE = "pages/heads_and_layers.py"
 TEXT = "Ein Hund mit einer Katze."
 SENTENCE = {"source": "a dog and a cat", "target": "Typed", "typed": TEXT}
-KINDS = {
-    "encoder_self": "Encoder self-attention",
-    "decoder_self": "Decoder self-attention",
-    "cross": "Cross-attention",
-}
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +70,21 @@ def test_norms_words_and_hiding_are_the_models_tables(open_app: Callable, trace:
     assert not app.exception
     tables = head_tables(trace, kind, TableOptions("norms", words=True, hide=True, renormalise=True))
     assert np.array_equal(drawn(app), seen(tables.values[1, 2], tables.mask[1, 2]), equal_nan=True)
+
+
+def test_a_click_on_a_token_of_the_lines_chooses_the_token_of_the_run(trace: "Trace", translator: "Translator") -> None:
+    run = replace(Run.of(translator, trace, "decoder_self", 1, 2), query=4, key=2)
+    for whole_words in (False, True):
+        picture = heads(run, words=whole_words).shows["lines"]
+        header, _ = unpack(picture.drawing.data)
+        choices, (row, column) = header["choices"], header["choices"]["chosen"]
+        assert {control.key for control in picture.sets["choose"].values()} == {"kind", "query", "key"}
+        assert choices["kind"] == "decoder_self"
+        for side, at, token in (("query", row, 4), ("key", column, 2)):
+            firsts = choices[side]
+            assert len(firsts) == len(header["queries" if side == "query" else "keys"])
+            assert firsts[at] <= token < [*firsts[1:], len(trace.tgt_tokens)][at]
+            assert whole_words or firsts == list(range(len(trace.tgt_tokens)))
 
 
 def test_a_link_opens_the_same_look(open_app: Callable, trace: "Trace") -> None:
@@ -181,24 +196,6 @@ def test_the_ticked_row_is_the_chosen_head(open_app: Callable) -> None:
         assert (row["layer"], row["head"]) == (1, head)
 
 
-@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
-def test_one_word_and_a_hundred_tokens_in_every_look(open_app: Callable, source: str) -> None:
-    for kind in KINDS.values():
-        look = {"heads_values": "Norm-weighted", "heads_words": "true", "heads_hide": "true", "heads_kinds": "true"}
-        app = open_app(PAGE, source=source, target="Greedy", kind=kind, heads_lines="All heads of the layer", **look)
-        assert not app.exception
-        app.segmented_control(key="heads_values").set_value("weights").run()
-        app.toggle(key="heads_again").set_value(True).run()
-        assert not app.exception
-        assert sum("✓ holds" in element.value for element in app.markdown) == 3
-
-
-def test_a_forged_link_opens_the_default_look(open_app: Callable, trace: "Trace") -> None:
-    app = open_app(PAGE, **SENTENCE, heads_values="Magic", heads_words="perhaps", heads_lines="?", heads_part="x")
-    assert not app.exception
-    assert np.array_equal(drawn(app), trace.attention("encoder_self", 0).pattern[0])
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_weights_of_the_head_are_drawn_and_read_as_a_dictionary(
     open_app: Callable, translator: "Translator", trace: "Trace", kind: str
@@ -295,3 +292,22 @@ def test_gold_that_comes_with_a_checkpoint_is_offered_first_and_its_faults_are_n
     assert set(result.facts["baselines"]) == {"diagonal", "silver"}
     gold.write_text("A dog.\tEin Hund.\t0-9\n", encoding="utf-8")
     assert "alignments.tsv, line 1: '0-9' names word 9" in aligned(run).facts["problem"]
+
+
+def test_every_tab_opens_by_its_link_in_the_row_of_its_group(open_app: Callable) -> None:
+    """The tabs stand in two rows, of which one is shown."""
+    rows: dict[str, list[str]] = {}
+    for one in views_of("pages.views.heads_and_layers"):
+        rows.setdefault(one.group, []).append(one.title)
+    assert len(rows) == 2
+    everything = [title for titles in rows.values() for title in titles]
+    app = open_app(PAGE, **SENTENCE)
+    for group, titles in rows.items():
+        app.segmented_control(key="heads_part-group").set_value(group).run()
+        assert not app.exception
+        assert [tab.label for tab in app.tabs] == everything
+        (style,) = (one.proto.body for one in app.get("html") if "role=tab" in one.proto.body)
+        hidden = {everything[int(place) - 1] for place in re.findall(r"nth-child\((\d+)\)", style)}
+        assert hidden == set(everything) - set(titles)
+        linked = open_app(PAGE, **SENTENCE, heads_part=titles[-1])
+        assert linked.segmented_control(key="heads_part-group").value == group

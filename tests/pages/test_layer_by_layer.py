@@ -12,7 +12,6 @@ from model.analysis.stream.residual_stream import cosines, layer_norm, measure_s
 from model.network.dropout import Dropout
 from model.network.residual import Residual
 from model.run import Run
-from pages import page_of
 from pages.views import layer_by_layer
 from pages.views import words as texts
 from tests.pages.figures import figure, numbers, words
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
 
 PAGE = "pages/layer_by_layer.py"
-TABS = [view.title for view in page_of(PAGE).views]
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
 TYPED = {"source": SOURCE, "target": "Typed", "typed": TEXT}
 
@@ -158,7 +156,7 @@ def test_what_another_stack_or_sentence_lacks_becomes_its_last(open_app: Callabl
     assert app.selectbox(key="layers_token").value == last < 5
 
 
-@pytest.mark.parametrize("value", ["99", "-1", "<b>x</b>", "None", "9" * 500])
+@pytest.mark.parametrize("value", ["99", "<b>x</b>"])
 def test_a_forged_link_gets_a_note(open_app: Callable, value: str) -> None:
     keys = ("layers_stack", "layers_token", "layers_step", "layers_measure", "layers_tab", "layers_dimension")
     app = open_app(PAGE, **TYPED, **dict.fromkeys((*keys, "layers_every", "layers_neurons"), value))

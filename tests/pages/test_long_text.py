@@ -233,14 +233,6 @@ def test_a_window_that_is_not_there_is_refused(
         window(a_run(folder, monkeypatch, "lm"), **({"text": TEXT} | chosen))
 
 
-@pytest.mark.parametrize(
-    "forged",
-    [{"long_window": "7", "long_first": "-3"}, {"long_first": "999999", "long_tau": "x"}, {"long_query": "<b>"}],
-)
-def test_forged_links_show_the_page(open_long: Callable, forged: dict[str, str]) -> None:
-    open_long("lm", **forged)
-
-
 def test_other_models_say_why_not(open_app: Callable) -> None:
     app = open_app(PAGE, efficient="Long text")
     assert not app.exception

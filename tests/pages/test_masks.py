@@ -12,7 +12,7 @@ from model.analysis.runs.padded_batch import run_padded
 from model.checkpoints.huggingface import open_model
 from model.interventions import LiftCausalMask, MaskEdit
 from model.run import Run
-from pages import page_of
+from model.trace import KIND_TITLES
 from pages.views.masks import lift, masks
 from pages.views.standalone import texts_of
 from tests.model.checkpoints.huggingface.folders import save_family
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
 
 PAGE = "pages/masks.py"
-TABS = [view.title for view in page_of(PAGE).views]
-DECODER = "Decoder self-attention"
+DECODER = KIND_TITLES["decoder_self"]
 TEXT = "Ein Hund mit einer Katze."
 SOFTMAX = 100 * float(np.finfo(np.float32).eps)
 """Relative error of a float32 softmax: scaled scores differ by less than 30, so each power is off by at most 30 eps, in
@@ -35,10 +34,7 @@ def drawn(app, key: str) -> list[np.ndarray]:
     return [numbers(heat["z"]) for heat in figure(app, key)["data"] if "masked" not in heat["hovertemplate"]]
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [("encoder_self", "Encoder self-attention"), ("decoder_self", DECODER), ("cross", "Cross-attention")],
-)
+@pytest.mark.parametrize(("kind", "name"), KIND_TITLES.items())
 def test_the_maps_are_the_tensors_of_the_chosen_head(
     open_app: Callable, translator: "Translator", kind: str, name: str
 ) -> None:
@@ -46,7 +42,7 @@ def test_the_maps_are_the_tensors_of_the_chosen_head(
     assert not app.exception
     attention = translator.trace("a dog and a cat", TEXT).attention(kind, 1)
     mask, scaled, pattern = attention.mask[2], attention.scaled[2], attention.pattern[2]
-    _, before, after, weights = drawn(app, "masks-maps")
+    before, after, weights = drawn(app, "masks-maps")
     assert np.array_equal(before, scaled)
     assert np.array_equal(after, np.where(mask, scaled, np.nan), equal_nan=True)
     assert np.array_equal(weights, np.where(mask, pattern, np.nan), equal_nan=True)
@@ -65,10 +61,7 @@ def test_the_padded_batch_is_the_models(open_app: Callable, translator: "Transla
     assert "**exactly 0**" in words(app)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [("encoder_self", "Encoder self-attention"), ("decoder_self", DECODER), ("cross", "Cross-attention")],
-)
+@pytest.mark.parametrize(("kind", "name"), KIND_TITLES.items())
 def test_three_ways_of_masking_state_their_sums(
     open_app: Callable, translator: "Translator", kind: str, name: str
 ) -> None:
@@ -111,17 +104,6 @@ def test_lifting_the_mask_runs_the_model_again_with_the_same_target(
         assert np.array_equal(numbers(figure(app, "masks-leak")["data"][0]["z"]), mass)
         assert list(app.dataframe[0].value["after"]) == pytest.approx(list(right[1]))
     assert "Rerun" in words(app)
-
-
-def test_a_row_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callable) -> None:
-    app = open_app(
-        PAGE, source="a dog and a cat", target="Typed", typed=TEXT, kind=DECODER, part="Before or after the softmax"
-    )
-    last = app.number_input(key="query").max
-    app.number_input(key="query").set_value(int(last)).run()
-    app.text_area(key="typed").set_value("Ein").run()
-    assert not app.exception
-    assert app.number_input(key="query").value == app.number_input(key="query").max < last
 
 
 def caption(trace, kind: str, layer: int = 0, view=masks) -> str:
@@ -174,3 +156,30 @@ def test_a_windowed_encoder_is_not_said_to_attend_to_every_key(tmp_path: Path) -
     for layer in trace.kinds[0].layers:
         every = bool(trace.attention("encoder_self", layer).mask.all())
         assert ("may attend to all of them" in caption(trace, "encoder_self", layer, lift)) == every
+
+
+@pytest.mark.parametrize(("layer", "head"), [(0, 1), (1, 2)])
+def test_the_switch_shows_the_weights_of_the_same_scores_without_the_mask(
+    translator: "Translator", layer: int, head: int
+) -> None:
+    trace = translator.trace("a dog and a cat", TEXT)
+    run = Run.of(translator, trace, "decoder_self", layer, head)
+    with_mask, without = masks(run), masks(run, without=True)
+    own, open_maps = ([one.values for one in result.shows["maps"].maps.values()] for result in (with_mask, without))
+    np.testing.assert_allclose(open_maps[0], own[0], atol=1e-5)
+    powers = np.exp(own[0].astype(np.float64))
+    np.testing.assert_allclose(open_maps[2], powers / powers.sum(-1, keepdims=True), atol=1e-5)
+    assert not np.triu(own[2], 1).any()
+    assert np.triu(open_maps[2], 1).any()
+    text = " ".join(texts_of(without.blocks))
+    assert f"{np.triu(open_maps[2], 1).sum(-1).mean():.1%}" in text
+    assert "Rerun" not in " ".join(texts_of(with_mask.blocks))
+
+
+@pytest.mark.parametrize("kind", ["encoder_self", "cross"])
+def test_the_switch_is_offered_where_there_is_a_causal_mask_alone(translator: "Translator", kind: str) -> None:
+    trace = translator.trace("a dog and a cat", TEXT)
+    assert not masks.offers(Run.of(translator, trace, kind))
+    assert list(masks.offers(Run.of(translator, trace, "decoder_self"))) == ["without"]
+    lifted = translator.trace("a dog and a cat", TEXT, interventions=(LiftCausalMask(),))
+    assert not masks.offers(Run.of(translator, lifted, "decoder_self")), "what is lifted cannot be lifted again"

@@ -10,7 +10,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.background.sizes import count_parameters, multiply_adds
-from model.background.table_3 import TABLE_3
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT
 from model.checkpoints.translator import Translator
 from model.evaluate import Measured, record_scores
@@ -127,15 +126,6 @@ def test_the_curve_is_attentions_work_at_every_length(translator: Translator) ->
         works = multiply_adds(translator.model.config, int(n), int(n)).values()
         assert count == sum(work.scores + work.weighted for work in works)
     assert np.diff(numbers(drawn["x"])).min() > 0
-
-
-@pytest.mark.usefixtures("folder")
-def test_table_3_is_cited_as_the_papers() -> None:
-    page = open_page("The paper's Table 3")
-    table = page.dataframe[0].value
-    assert table["PPL (dev)"].tolist() == [row.perplexity for row in TABLE_3]
-    assert table["BLEU against base"].iloc[0] == 0
-    assert any("not ours" in text.value and "1706.03762" in text.value for text in page.markdown)
 
 
 def test_the_readme_is_markdown_and_never_html_or_a_request(folder: Path) -> None:

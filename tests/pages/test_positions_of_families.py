@@ -15,6 +15,7 @@ from model.checkpoints.tokenizer import train_tokenizer
 from model.network.config import TransformerConfig
 from model.network.masks import alibi_slopes
 from model.run import Run
+from pages import page_of
 from pages.views import views_of
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.model.checkpoints.test_language_model import MODERN
@@ -70,14 +71,12 @@ def traces(app, name: str) -> list[dict]:
     return figure(app, f"positional_encoding-{name}")["data"]
 
 
-def tab_names(app) -> list[str]:
-    return [tab.label for tab in app.main.tabs]
-
-
-def test_schemes_offer_only_what_applies(open_case: Callable) -> None:
+def test_schemes_offer_only_what_applies(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(folder))
     for scheme, family in CASES:
-        app, *_ = open_case(scheme, family)
-        offered = set(tab_names(app))
+        opened = load_checkpoint(f"{scheme}-{family}", "cpu")
+        run = Run.of(opened, opened.trace(SOURCE, "Zwei Hunde." if family == "translator" else None))
+        offered = {view.tab or view.title for view in page_of(PAGE).views if not view.missing(run)}
         assert ("Rotation of q and k" in offered) == (scheme == "rope"), (scheme, family)
         assert ("Scores" in offered) == (scheme == "alibi")
         assert ("Your sentence" in offered) == (scheme in {"learned", "sinusoidal"})

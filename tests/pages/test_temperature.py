@@ -18,7 +18,6 @@ from model.analysis.heads.softmax import (
 )
 from model.interventions import AttentionTemperature, HeadGate
 from model.run import Place, Request, Run
-from pages import page_of
 from pages.views.standalone import texts_of
 from pages.views.temperature import before_and_after, divided, many
 from tests.pages.figures import figure, numbers, words
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
 
 PAGE = "pages/temperature.py"
-TABS = [view.title for view in page_of(PAGE).views]
 SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
 TYPED = {"source": SOURCE, "target": "Typed", "typed": TEXT}
 DECODER = "Decoder self-attention"
@@ -119,16 +117,6 @@ def test_many_temperatures_run_only_when_asked_for(open_app: Callable, translato
         assert table["mean entropy, this head (bits)"][line] == pytest.approx(here)
     app.text_area(key="source").set_value("a cat").run()
     assert not app.dataframe
-
-
-def test_a_row_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callable) -> None:
-    app = open_app(PAGE, **TYPED, kind=DECODER, **{"temperature-row": "9999"})
-    assert not app.exception
-    last = app.number_input(key="query").max
-    app.number_input(key="query").set_value(int(last)).run()
-    app.text_area(key="typed").set_value("Ein").run()
-    assert not app.exception
-    assert app.number_input(key="query").value == app.number_input(key="query").max < last
 
 
 @pytest.mark.parametrize("tau", ["1", "0.3"])

@@ -10,7 +10,6 @@ import pytest
 from model.analysis.stream.vocabulary import cosines, embedding_rows, lengths, neighbours
 from model.checkpoints.translator import Translator
 from model.run import Run
-from pages import page_of
 from pages.views.tokens_and_embeddings import lengths as lengths_view
 from pages.views.tokens_and_embeddings import tokens
 from tests.pages.figures import figure, numbers
@@ -88,27 +87,6 @@ def test_the_strips_frame_the_chosen_dimension_in_the_range_of_all_tokens(
     largest = max(np.abs(term).max() for term in run.trace.src_embedded.terms.values())
     assert (layout.coloraxis.cmin, layout.coloraxis.cmax) == pytest.approx((-largest, largest))
     assert result.facts["apart"] == 0
-
-
-@pytest.mark.parametrize("name", [view.title for view in page_of(PAGE).views])
-@pytest.mark.parametrize("source", ["A", "A dog runs. " * 12, "🦖" * 25, "\u2581 <b>\u202e"])
-def test_short_long_and_odd_sentences_have_every_view(open_app: Callable, name: str, source: str) -> None:
-    app = open_app(PAGE, source=source, target="Greedy")
-    for side in ("source", "target"):
-        app.segmented_control(key="side").set_value(side).run()
-        last = int(tab(app, "Tokens and vectors").number_input(key="tokens_position").max)
-        app.number_input(key="tokens_position").set_value(last).run()
-        tab(app, name)
-        assert not app.exception
-
-
-def test_a_token_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callable) -> None:
-    app = open_app(PAGE, source="a dog and a cat and a dog")
-    last = int(app.number_input(key="tokens_position").max)
-    app.number_input(key="tokens_position").set_value(last).run()
-    app.text_area(key="source").set_value("a").run()
-    assert not app.exception
-    assert app.number_input(key="tokens_position").value == app.number_input(key="tokens_position").max < last
 
 
 def test_emoji_are_named_as_bytes(open_app: Callable) -> None:

@@ -10,6 +10,7 @@ import pytest
 import streamlit
 from streamlit.testing.v1 import AppTest
 
+from model.background import induction
 from model.checkpoints.snapshots import open_snapshot
 from model.checkpoints.store import (
     CHECKPOINTS_VARIABLE,
@@ -180,3 +181,13 @@ def test_an_old_link_to_the_parts_since_2017_says_where_they_are(open_app: Calla
     assert not app.exception
     assert "the tab “What each part buys” of the page Since 2017" in said(app)
     assert "of the page Since 2017" not in said(open_app("pages/training.py", training="Ablations"))
+
+
+def test_without_the_small_model_the_tab_says_how_to_train_it_and_of_a_damaged_table_which(folder: Path) -> None:
+    assert "python -m model.induction" in said(open_page("An induction head forms"))
+    table = folder.parent / induction.CHECKPOINT / induction.FILE
+    table.parent.mkdir(parents=True)
+    table.write_text("step,layer\n0,0\n")
+    page = open_page("An induction head forms")
+    assert induction.FILE in said(page)
+    assert not page.get("plotly_chart")

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 import pytest
 from jinja2 import UndefinedError
@@ -23,22 +24,26 @@ from jinja2 import UndefinedError
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, MODELS_VARIABLE, load_checkpoint
 from model.interventions import AttentionTemperature, HeadGate
+from model.language import speaking
 from model.needs import Need
 from model.run import Place, Request, Run, decode
 from model.trace import Trace
 from pages import PAGES, Page, page_of
 from pages.compute.cache import key_of
 from pages.frame import render
+from pages.text import STRINGS, languages
 from pages.views import Control, Result, View, controls, words
 from pages.views.controls import slider
-from pages.views.standalone import to_html, to_json
+from pages.views.standalone import texts_of, to_html, to_json
 from pages.views.words import Block, pictures
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.widgets.test_export import TABS
 from tests.viz.payload import in_trace, unpack
 from viz.canvas.explore import Part, whole_or_row
 from viz.drawing import Drawing
-from viz.forms import Canvas, Document, Form, Map, Maps, Texts
+from viz.figure import StableFigure
+from viz.forms import Canvas, Document, Form, Map, Maps, Outcome, Table, Texts
+from viz.labels import OURS, TYPED, labels_in, lacks
 
 ROOT = Path(__file__).parents[2]
 PAGE_LIST = [page for pages in PAGES.values() for page in pages]
@@ -66,7 +71,7 @@ def as_once() -> Callable[..., Any]:
 
 
 def runs_of(opened: Checkpoint) -> list[Run]:
-    """At each kind of attention, in the layer that masks most: as trained; with a temperature and without a head."""
+    """In the layer that masks most: each kind of attention as trained; one with a temperature and without a head."""
     target = "Ein Hund." if Need.CROSS_ATTENTION in opened.features else None
     compute, runs, kind = as_once(), [], opened.kinds[0]
     without = HeadGate(0.0, kind=kind.name, layer=kind.layers[-1], head=2)
@@ -74,7 +79,7 @@ def runs_of(opened: Checkpoint) -> list[Run]:
         changes = () if tau == 1 else (AttentionTemperature(tau), without)
         request = Request(TEXT, target, interventions=changes)
         trace = opened.trace(TEXT, target, interventions=changes)
-        for kind in trace.kinds:
+        for kind in trace.kinds if tau == 1 else trace.kinds[:1]:
             masked = {layer: -trace.attention(kind.name, layer).mask.mean() for layer in kind.layers}
             place = Place(kind.name, max(masked, key=masked.__getitem__), 1)
             runs.append(Run(opened, request, trace, place, TEXT, tau, "everywhere", compute=compute))
@@ -102,10 +107,16 @@ def runs(
 
 
 def results(view: View, runs: list[Run], ends: bool = True) -> Iterator[Result]:
-    """Of each run, with `ends` at both ends of the view's controls, too; work on request is done once for all."""
+    """Of each run, as it opens or with `ends` at both ends of its controls; work on request is done once for all.
+
+    What our own pictures take is compared with the trace where nothing is chosen.
+    """
     for run in runs:
         for chosen in view.extremes(run) if ends else [{}]:
-            yield view(run, **chosen, **({"outcome": None} if view.on_request else {}))
+            yield (result := view(run, **chosen, **({"outcome": None} if view.on_request else {})))
+            if not chosen and not (view.on_request and view.on_request.alone):
+                for drawing in canvases(result):
+                    check_arrays(drawing, run)
         for name in (name for name, offer in view.offers(run).items() if isinstance(offer.start, Run)):
             other = run.compute(decode, run.opened, replace(run.request, source="A small dog runs."))
             # What if compares two runs on the same tokens.
@@ -134,7 +145,7 @@ def check(result: Result, by_plotly: bool = True) -> None:
     With `by_plotly`, Plotly reads the figures, too, which takes longer than all else.
     """
     assert result.blocks
-    assert sorted(name for name, *_ in pictures(result.blocks)) == sorted(result.shows)
+    check_languages(result)
     for text in json.loads(to_json(result))["text"]:
         assert not SLIPS.search(text), text
     for address in links(result.blocks):
@@ -150,6 +161,41 @@ def check(result: Result, by_plotly: bool = True) -> None:
             assert not by_plotly or go.Figure(figure)
         if not isinstance(picture, Canvas | Texts | Document | go.Figure):
             assert any(array.startswith(name) for array in arrays)
+
+
+def check_languages(result: Result) -> None:
+    """In each language the text shows what there is, no value is missing in it, and no label of a picture."""
+    labels = set(labels_of(result))
+    for one in languages().values():
+        with speaking(one):
+            blocks = replace(result).blocks
+        assert sorted(name for name, *_ in pictures(blocks)) == sorted(result.shows), one
+        assert [address.partition("?")[0] for address in links(blocks)] == [
+            address.partition("?")[0] for address in links(result.blocks)
+        ], one
+        assert not [text for text in texts_of(blocks) if SLIPS.search(text)], one
+        with speaking(one):
+            assert sorted(text for text in labels if lacks(text)) == [], f"{STRINGS} of {one.code} has no [labels] for"
+
+
+def labels_of(result: Result) -> Iterator[str]:
+    """What is written in figures and in the heads of tables."""
+    for picture in result.shows.values():
+        match picture:
+            case Table() | pd.DataFrame():
+                frame = picture.frame if isinstance(picture, Table) else picture
+                typed = frame.attrs.get(TYPED, ())
+                yield from (name for name in frame if name not in typed)
+                yield from (cell for name in OURS & set(frame) for cell in frame[name] if isinstance(cell, str))
+                yield from picture.helps.values() if isinstance(picture, Table) else ()
+            case Texts():
+                yield from picture.texts
+            case Outcome():
+                yield from (picture.title, *picture.scores)
+            case Form():
+                yield from labels_in(picture.draw().content)
+            case StableFigure():
+                yield from labels_in(picture.content)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -168,9 +214,9 @@ def test_every_view_says_and_shows_all_of_every_family(
 
 @pytest.fixture(scope="session")
 def short_and_long(runs: Callable[[str], list[Run]]) -> list[Run]:
-    """A translator on one word, and on about a hundred tokens: of both stacks, and with a high temperature."""
+    """A translator on one word, and on about a hundred odd tokens: of both stacks, and with a high temperature."""
     opened, made = runs("translator")[0].opened, []
-    for text in ("A", "A dog runs. " * 12):
+    for text in ("A", "A dog. 🦖 \u2581 <b>\u202e " * 5):
         for kind, tau in (("encoder_self", 1.0), ("decoder_self", 1.0), ("decoder_self", 20.0)):
             request = Request(text, beam_size=1, interventions=() if tau == 1 else (AttentionTemperature(tau),))
             compute, place = as_once(), Place(kind, 1, 1)
@@ -185,7 +231,7 @@ def test_every_view_shows_one_word_and_a_hundred_tokens(view: View, short_and_lo
             check(view(run, **({"outcome": None} if view.on_request else {})), by_plotly=False)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [*AT_ENDS, "mlm"])
 def test_all_views_of_a_run_are_one_page_that_loads_nothing(family: str, runs: Callable[[str], list[Run]]) -> None:
     run = replace(runs(family)[0], trace=runs(family)[0].trace)
     views = [view for view in VIEWS if not view.on_request and not view.missing(run)]
@@ -197,7 +243,7 @@ def test_all_views_of_a_run_are_one_page_that_loads_nothing(family: str, runs: C
 
 TAKES = {
     "mosaic": {"A.pattern", "A.mask"},
-    "lines": {"A.pattern[i]", "A.mask[i]", "alignment.pattern[i]"},
+    "lines": {"A.pattern[i]", "A.mask[i]", "alignment.pattern[i]", "paper.pattern[i]", "paper.mask[i]"},
     "temperature": {"A.pattern[i]", "A.mask[i]", "A.scaled[i]", "A.pre_softmax[i]"},
     "move_query": {
         *("A.pattern[i]", "A.mask[i]", "A.v[i]", "A.z[i]", "A.bias[i]"),
@@ -245,35 +291,40 @@ def kind_of(name: str) -> str:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_canvases_take_the_arrays_of_the_trace_by_their_paths(family: str, runs: Callable[[str], list[Run]]) -> None:
-    taken: dict[str, set[str]] = {}
+    """Each step of every family, and the views that are only opened at the ends of their controls above."""
     for run in runs(family):
         steps = (drawing for step in range(2, 8) for drawing in drawings(STEPS, run, step=step))
-        for drawing in chain(steps, *(drawings(view, run) for view in VIEWS)):
-            header, arrays = unpack(drawing) if isinstance(drawing.data, bytes) else (drawing.data, {})
-            taken.setdefault(drawing.component, set()).update(map(kind_of, arrays))
-            for name, sent in arrays.items():
-                expected = in_trace(run.trace, name)
-                if expected is None:
-                    continue
-                if sent.dtype == float:  # codes
-                    step = 1 / 254 if drawing.component == "whole_model" else 1 / 65534
-                    expected = np.where(np.isnan(sent), np.nan, expected)
-                    np.testing.assert_allclose(sent, expected, rtol=0, atol=0.51 * step, err_msg=name)
-                else:
-                    np.testing.assert_array_equal(sent, expected, err_msg=f"{drawing.component}: {name}")
-            if drawing.component == "explore":
-                names = [kind_of(name) for name in arrays]
-                assert ("A.scaled[i]" in names) == (run.attention.scale != 1 or run.attention.reads_scaled)
-                assert ("A.pre_softmax[i]" in names) != run.attention.reads_scaled
-                assert ("A.out" in names) == (run.attention.projections is not None)
-                first = header["boxes"][0]["title"] == "x = embedding + position"
-                assert first == any(name.endswith(".positional") for name in names)
-    assert {(canvas, name) for canvas, names in taken.items() for name in names - TAKES[canvas]} == set()
+        for drawing in chain(steps, *(drawings(view, run) for view in VIEWS if family in AT_ENDS)):
+            check_arrays(drawing, run)
+
+
+def check_arrays(drawing: Drawing, run: Run) -> None:
+    """One of our own pictures takes what it takes by default, and each array is that of the trace."""
+    header, arrays = unpack(drawing) if isinstance(drawing.data, bytes) else (drawing.data, {})
+    names = [kind_of(name) for name in arrays]
+    assert set(names) <= TAKES[drawing.component], drawing.component
+    for name, sent in arrays.items():
+        expected = in_trace(run.trace, name)
+        if expected is None:
+            continue
+        if sent.dtype == float:  # codes
+            step = 1 / 254 if drawing.component == "whole_model" else 1 / 65534
+            expected = np.where(np.isnan(sent), np.nan, expected)
+            np.testing.assert_allclose(sent, expected, rtol=0, atol=0.51 * step, err_msg=name)
+        else:
+            np.testing.assert_array_equal(sent, expected, err_msg=f"{drawing.component}: {name}")
+    if drawing.component == "explore":
+        assert ("A.scaled[i]" in names) == (run.attention.scale != 1 or run.attention.reads_scaled)
+        assert ("A.pre_softmax[i]" in names) != run.attention.reads_scaled
+        assert ("A.out" in names) == (run.attention.projections is not None)
+        first = header["boxes"][0]["title"] == "x = embedding + position"
+        assert first == any(name.endswith(".positional") for name in names)
 
 
 def test_arrays_by_path_take_hardly_more_bytes_than_what_was_drawn(runs: Callable[[str], list[Run]]) -> None:
     sizes: Counter[str] = Counter()
-    for drawing in (drawing for view in VIEWS for drawing in drawings(view, runs("translator")[0])):
+    of_the_run = [view for view in VIEWS if view.page != "paper"]  # its lines are of the paper's own sentences
+    for drawing in (drawing for view in of_the_run for drawing in drawings(view, runs("translator")[0])):
         sizes[drawing.component] += len(drawing.data) if drawing.component in BYTES else 0
     assert {name: size for name, size in sizes.items() if size > MOST_GROWTH * BYTES.get(name, 0)} == {}
 
@@ -282,9 +333,12 @@ def drawings(view: View, run: Run, **chosen: Any) -> Iterator[Drawing]:
     """Our own pictures in a view, as it opens, or with what is chosen."""
     if view.missing(run) or (view.on_request and view.on_request.alone):
         return
-    for shown in view(run, **chosen, **({"outcome": None} if view.on_request else {})).shows.values():
-        if isinstance(shown, Canvas):
-            yield shown.drawing
+    yield from canvases(view(run, **chosen, **({"outcome": None} if view.on_request else {})))
+
+
+def canvases(result: Result) -> Iterator[Drawing]:
+    """Our own pictures in what a view shows."""
+    return (shown.drawing for shown in result.shows.values() if isinstance(shown, Canvas))
 
 
 def test_a_large_matrix_is_sent_as_the_row_of_the_chosen_word() -> None:

@@ -1,16 +1,21 @@
 """The page "The whole model": the payload is this run's, and what the picture answers changes the run and the page."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from model.analysis.stream.whole_model import model_boxes
+from model.checkpoints.huggingface import open_model
+from model.checkpoints.store import load_checkpoint
 from model.interventions import ResidualOff, SublayerOff
 from model.interventions.link import decode, encode
+from model.run import Run
 from pages.frame import render
-from pages.views.whole_model import EACH_OFF
+from pages.views.whole_model import EACH_OFF, figure
 from tests.pages.figures import words
 from tests.viz.payload import unpack
 from viz.latex import signed
@@ -78,3 +83,16 @@ def test_each_box_off_shows_what_each_run_gives(open_app: Callable, translator: 
     assert row["change, off"] == pytest.approx(after.log_probability - trace.log_probability)
     open_app(PAGE, **TYPED)
     assert sent[-1]["alone"]["decoder.1.cross_attn off"] == after.log_probability, "the picture has them, too"
+
+
+@pytest.mark.parametrize("name", ["unscaled", "lm", "mlm", "GPT-2", "Gemma 2"])
+def test_every_box_says_in_one_sentence_what_it_is_for(name: str, families: Path, others: dict[str, str]) -> None:
+    opened = open_model(others[name]) if name in others else load_checkpoint(str(families / name), "cpu")
+    run = Run.of(opened, opened.trace("Two dogs run."))
+    header, _ = unpack(figure(run).shows["whole_model"].drawing.data)
+    purposes = {box["name"]: box["purpose"] for box in header["boxes"]}
+    assert list(purposes) == [box.name for box in model_boxes(opened, run.trace)]
+    assert all(re.fullmatch(r"[A-Z][^.{}]+\.", sentence) for sentence in purposes.values()), purposes
+    looks_back = [box for box, sentence in purposes.items() if ".self_attn" in box and "those before it" in sentence]
+    stacks = [kind.name.removesuffix("_self") for kind in run.trace.kinds if kind.causal]
+    assert looks_back == [box for box in purposes if re.fullmatch(rf"({'|'.join(stacks)})\.\d+\.self_attn", box)]

@@ -9,6 +9,7 @@ import pytest
 from model.background.scoring_functions import multiplicative, scoring_costs
 from model.background.stopwatch import LENGTHS
 from model.background.table_1 import layer_costs, paths
+from model.trace import KIND_TITLES
 from pages import page_of
 from pages.compute.queue import model_queue
 from pages.views import timing
@@ -158,14 +159,9 @@ def test_a_measurement_that_fails_leaves_the_machine_free(
         assert free
 
 
-@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
+@pytest.mark.parametrize("kind", KIND_TITLES)
 def test_scores_are_those_of_the_chosen_head(open_app: Callable, translator: "Translator", kind: str) -> None:
-    name = {
-        "encoder_self": "Encoder self-attention",
-        "decoder_self": "Decoder self-attention",
-        "cross": "Cross-attention",
-    }[kind]
-    app = open_page(open_app, why="Scoring functions", kind=name, layer="1", head="2")
+    app = open_page(open_app, why="Scoring functions", kind=KIND_TITLES[kind], layer="1", head="2")
     attention = translator.trace(SOURCE, TEXT).attention(kind, 1)
     found = multiplicative(attention, 2)
     maps = [numbers(heat["z"]) for heat in figure(app, "why_attention-scores")["data"]]
@@ -184,18 +180,3 @@ def test_scoring_functions_are_measured_on_request(open_app: Callable) -> None:
     drawn = figure(app, "why_attention-times")["data"]
     assert [line["name"] for line in drawn] == list(scoring_costs(1, 1, 1))
     assert all((numbers(line["y"]) > 0).all() for line in drawn)
-
-
-def test_values_that_are_not_there_fall_back(open_app: Callable) -> None:
-    query = {"kernel": "99", "neighbours": "x", "path_from": "77 nobody", "time_batch": "5"}
-    for part in ("Cost of a layer", "Path length", "Measured"):
-        open_page(open_app, why=part, **query)
-
-
-def test_a_word_that_a_shorter_sentence_lacks_becomes_its_last(open_app: Callable) -> None:
-    app = open_page(open_app, why="Path length")
-    app.selectbox(key="path_from").set_value(5).run()
-    app.text_area(key="source").set_value("A").run()
-    assert not app.exception
-    last = len(app.selectbox(key="path_from").options) - 1
-    assert app.selectbox(key="path_from").value == last < 5

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from pages import PAGES
+from pages.widgets.controls import OPEN_TAB
 from tests.soak.client import Session
 from tests.soak.load import Tally
 from tests.soak.proxy import balancing, take_cookie
@@ -17,8 +18,8 @@ THINKING = (4.0, 8.0)
 """seconds between an answer and the next move"""
 RUSH = 60.0
 """seconds for which fifty visitors never rest"""
-MOVES = {"place": 5, "temperature": 2, "sentence": 2, "page": 1}
-"""how often each is made, of ten"""
+MOVES = {"place": 5, "temperature": 2, "sentence": 2, "page": 1, "patches": 1}
+"""how often each is made, of eleven"""
 PEOPLE = ("A man", "A woman", "The girl", "The boy", "My sister", "Our teacher", "An old dog", "A child")
 DEEDS = ("reads", "buys", "finds", "carries", "paints", "sells", "looks at", "takes")
 THINGS = ("a red book", "the small house", "some apples", "a new car", "two letters", "the old map", "a blue shirt")
@@ -37,9 +38,13 @@ class Visitor:
     """Somebody in the class: makes one move after another, and counts their own sentences."""
 
     def __init__(self, port: int, number: int, cookie: str = "") -> None:
-        self.number, self.typed = number, 0
+        self.number, self.typed, self.maps = number, 0, 0
         self.rng = random.Random(number)
-        self.session = Session(port, cookie, source=write_sentence(number, 0))
+        self.port, self.cookie = port, cookie
+        self.session = self._enter()
+
+    def _enter(self) -> Session:
+        return Session(self.port, self.cookie, source=write_sentence(self.number, self.typed))
 
     def choose_move(self) -> str:
         """One of MOVES, at random, as often as it says."""
@@ -65,6 +70,19 @@ class Visitor:
 
     def _change_page(self) -> float:
         return self.session.go(self.rng.choice(list_pages()))
+
+    def _change_patches(self) -> float:
+        """Ask for every patch between two sentences; every other time, leave while the model runs, and come back."""
+        self.session.query[OPEN_TAB] = "Patch"
+        seconds = self.session.go("side_by_side")
+        del self.session.query[OPEN_TAB]
+        self.maps += 1
+        if self.maps % 2 == 0:
+            return seconds + self.session.change({"patch_map": True})
+        self.session.ask({"patch_map": True})
+        self.session.close()
+        self.session = self._enter()
+        return seconds + self.session.open()
 
 
 def list_pages() -> list[str]:
@@ -151,11 +169,13 @@ def main(
         alone = teach(servers, [enter(950)], 30.0, (0.2, 0.5))
         tally = teach(servers, [enter(number) for number in range(visitors)], 60 * minutes)
         problems = [*alone.errors, *tally.errors, *(line for server in servers for line in server.complaints())]
+        megabytes = sum(server.megabytes("VmHWM") for server in servers)
     where = "1 process" if replicas == 1 else f"{replicas} processes"
     print(
         f"class: {visitors} visitors, {len(tally.seconds)} answers, {len(problems)} errors, "
         f"p50 {tally.quantile(0.5):.2f} s, p95 {tally.quantile(0.95):.2f} s "
-        f"(alone {alone.quantile(0.5):.2f} s, {alone.quantile(0.95):.2f} s)"
+        f"(alone {alone.quantile(0.5):.2f} s, {alone.quantile(0.95):.2f} s), "
+        f"at most {megabytes:,.0f} MB"
     )
     print(
         f"  {where}, {tally.work / max(len(tally.seconds), 1) * 1e3:.0f} ms of processor time an answer; by move, p50:"

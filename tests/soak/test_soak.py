@@ -6,6 +6,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("streamlit")
@@ -52,6 +53,7 @@ def test_a_class_makes_every_kind_of_move_and_meets_no_error(server: Server) -> 
     for kind in (*classroom.MOVES, *classroom.MOVES):
         visitor.move(kind)
         assert visitor.session.problems() == []
+    assert np.isfinite(visitor.session.cells("side_by_side-encoder_map")[0]).any()
     visitor.session.close()
     tally = classroom.teach([server], [classroom.Visitor(server.port, number) for number in (1, 2)], 1.0, (0.0, 0.1))
     assert tally.errors == []

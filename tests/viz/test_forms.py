@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from viz.forms import VISIBLE, Bars, Line, Lines, Map, Maps, Mark, Scale, Strips, stretches
+from viz.special.side_by_side import Panel, Shared, SideMaps
 
 NAMES = ["0 <b>a", "1 b", "2 c"]
 VALUES = np.arange(9, dtype=np.float32).reshape(3, 3) / 9
@@ -27,6 +28,21 @@ def test_maps_are_the_records_numbers_and_a_masked_cell_has_no_colour_and_says_w
     assert {colour for _, colour in hidden.colorscale} == {"rgba(0,0,0,0)"}
     assert np.nanmin(seen.z) == np.nanmax(seen.z) == 1
     assert len(figure.layout.images) == 2
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 80])
+@pytest.mark.parametrize("length", [2, 60])
+def test_a_line_of_maps_fits_on_a_screen_however_many_tokens_there_are(count: int, length: int) -> None:
+    names, values = [f"{number} {'m' * length}" for number in range(count)], np.ones((count, count)) / count
+    panel = Panel(names, names, values, values > 0)
+    shared = Shared(*[[(number, number) for number in range(count)]] * 2, values - values, np.zeros(count))
+    pictures = (
+        Maps(names, names, {"one": Map(values), "other": Map(values, values > 0, Scale.signed(values, title="score"))}),
+        SideMaps(left=panel, right=panel, shared=shared, titles=("left", "right")),
+    )
+    for figure in (picture.draw() for picture in pictures):
+        assert figure.layout.height <= 520
+        assert len(figure.layout.yaxis.ticktext) <= 22, "each label needs 14 pixels"
 
 
 def test_nothing_is_hatched_where_nothing_is_masked() -> None:

@@ -13,7 +13,8 @@ import pytest
 from model.trace import Trace
 from tests.viz.payload import decode, unpack
 from viz.notebook import Output, heads, lines, steps
-from viz.steps.steps import all_steps, step_arrays
+from viz.steps.head import head_of
+from viz.steps.steps import all_steps, result
 from viz.tokens import decoder_names, labels
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def test_the_steps_are_the_runs_matrices(trace: Trace) -> None:
     found = [decode(payload) for payload in payloads(output)]
     assert len(found) == len(all_steps()) == len(output.sections)
     for step, (header, matrices) in enumerate(found):
-        expected = step_arrays(attention, 3, step)
+        expected, _ = result(step, head_of(attention, 3))
         assert set(matrices) == set(expected)
         for symbol, matrix in matrices.items():
             np.testing.assert_array_equal(matrix["values"], expected[symbol].astype("f4"), err_msg=symbol)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from viz.drawing import Drawing, named
+from viz.labels import say_label
 from viz.theme import SIGNED, colour_scales, symmetric_range
 
 Array = np.ndarray
@@ -146,7 +147,12 @@ def explore(
         for name, rows in (("pattern", weights), ("mask", allowed)):
             arrays[named(path(layer), name, ":", header["query"])] = rows[own]
     described = [{name: value for name, value in vars(box).items() if name != "equation"} for box in boxes]
-    header |= {"boxes": described, "sides": [vars(side) for side in sides], "axes": AXES, "scales": colour_scales()}
+    header |= {
+        "boxes": described,
+        "sides": [vars(side) | {"name": say_label(side.name)} for side in sides],
+        "axes": AXES,
+        "scales": colour_scales(),
+    }
     header |= {"equations": [[p if isinstance(p, str) else p.row() for p in box.equation] for box in boxes]}
     header |= {"labels": {"query": texts[0], "key": texts[2]}, "notes": {"query": texts[1]}}
     header |= {"places": [list(place) for place in places], "paths": [path(layer) for layer in layers]}

@@ -1,6 +1,7 @@
 """Lines between two columns of tokens, for the lines component: the run's own weights."""
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -12,6 +13,20 @@ Array = np.ndarray
 MOST_HEADS = len(OKABE_ITO)
 LEAST = 0.004
 """fraction of `high`: lines of smaller weights would be invisible and are not drawn"""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a click on a token chooses, and the row and the column that are chosen now."""
+
+    kind: str
+    """of attention"""
+    query: Sequence[int]
+    """position of the token that each row begins with"""
+    key: Sequence[int]
+    """the same of each column"""
+    chosen: tuple[int | None, int | None]
+
 
 STYLE = {"colours": OKABE_ITO, "query_colour": QUERY, "key_colour": KEY}
 
@@ -30,6 +45,7 @@ def lines(  # noqa: PLR0913 - all but three are keywords with defaults
     title: str = "",
     numbered: bool = True,
     path: str = "",
+    choices: Choices | None = None,
 ) -> Drawing:
     """The picture; of each head it takes `pattern[head]`, and `mask[head]` where `allowed` is given, both at `path`.
 
@@ -46,6 +62,7 @@ def lines(  # noqa: PLR0913 - all but three are keywords with defaults
         title: what the picture shows, for screen readers; empty: `measure`.
         numbered: whether positions from 0 on stand before the labels; if not, the labels say what they are.
         path: of the attention in the model, such as decoder.layers.1.cross_attn; empty where the weights are of none.
+        choices: what a click chooses, which the picture sends as "choose"; None: it only shows the token's lines alone.
 
     Raises:
         ValueError: labels that do not fit, more than eight heads, weights outside 0 to `high`.
@@ -58,7 +75,7 @@ def lines(  # noqa: PLR0913 - all but three are keywords with defaults
     header = {"heads": heads, "shown": shown, "looks": _looks(heads), "least": LEAST * high, "high": high}
     header |= {"measure": measure, "title": title or measure, "numbered": numbered}
     parts = {"pattern": weights} | ({} if allowed is None else {"mask": np.broadcast_to(allowed, weights.shape)})
-    header |= {"path": path, "masked": allowed is not None}
+    header |= {"path": path, "masked": allowed is not None, "choices": choices and asdict(choices)}
     arrays = {named(path, name, head): part for name in parts for head, part in zip(heads, parts[name], strict=True)}
     return Drawing.pack("lines", header | _names(queries, keys, predicts) | STYLE, arrays)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from model.language import tr
 from viz.activations import activation
 from viz.drawing import Coded, Drawing, named
 from viz.theme import DECODER, ENCODER, WEIGHTS, colour_scales
@@ -83,13 +84,26 @@ class Switched:
     """with one box off, by "name switch", as far as it was computed"""
 
 
+@dataclass(frozen=True)
+class About:
+    """What is said about a box besides its numbers, and what can be done with it."""
+
+    purpose: str
+    """what it is for, in a sentence"""
+    page: str
+    """title of the page that explains it"""
+    opens: Mapping[str, Any]
+    """what the picture answers to open that page; `:position` and `:head` in it are those of the chosen token"""
+    switches: Mapping[str, str]
+    """its switches, and the text of each, of which a list is the answer"""
+
+
 def whole_model(
     boxes: Sequence[Any],
     rows: Sequence[StackRow],
     chosen: tuple[str, Mapping[str, int]],
     *,
-    pages: Mapping[str, tuple[str, Mapping[str, Any]]],
-    switches: Mapping[str, Mapping[str, str]],
+    about: Mapping[str, About],
     switched: Switched,
     memory: float | None = None,
     title: str = "The whole model",
@@ -101,9 +115,7 @@ def whole_model(
             `matrices`, `parameters`, `shared`, `multiply_adds`, `pattern`, `facts` and `beside` each.
         rows: the stacks' texts.
         chosen: name of the box, and each stack's position.
-        pages: name of each box -> title of the page that explains it, and what the picture answers to open it;
-            `:position` and `:head` in it are those of the chosen token.
-        switches: name of each box -> its switches, and the text of each, of which a list is the answer.
+        about: what is said about each box, by its name.
         switched: what is off.
         memory: mean length of the vectors that the encoder hands to the decoder; None: there is no memory.
         title: the name of the saved picture.
@@ -119,8 +131,7 @@ def whole_model(
         if values.shape != (len(box.values), sizes[box.stack]):
             raise ValueError(f"{box.name} has values of shape {values.shape} for {sizes[box.stack]} tokens.")
         arrays[named(box.name, "values")] = values
-        page, opens = pages[box.name]
-        described.append(_describe(box) | {"page": page, "opens": opens, "switches": switches[box.name]})
+        described.append(_describe(box) | vars(about[box.name]))
         if box.pattern is not None:
             arrays[_path_of_pattern(box)] = Coded(pooled(box.pattern), bits=8)
     header = {
@@ -150,48 +161,52 @@ def words_about(box: Any) -> list[tuple[str, str]]:
     facts, norm = box.facts, box.facts.get("norm", "")
     match box.part:
         case "embedding":
-            scaled = [("times √d_model", f"{{in}} · {facts['scale']:g} = {{out}}")] if facts["scale"] != 1 else []
-            return [("row of E", "length {in}"), *scaled]
+            scaled = [(tr("times √d_model"), f"{{in}} · {facts['scale']:g} = {{out}}")] if facts["scale"] != 1 else []
+            return [(tr("row of E"), tr("length {in}")), *scaled]
         case "positions":
-            return [("embedding + position", "lengths {in} and {added} → {out}")]
+            return [(tr("embedding + position"), tr("lengths {in} and {added} → {out}"))]
         case "self_attn" | "cross_attn":
             return _attention_words(box)
         case "feed_forward":
             return _feed_forward_words(facts)
         case "norm" | "norm_first" | "norm_after":
-            read = f"{norm} of the layer’s input" if box.beside else norm
-            return [(read, "length {in} → {out}")]
+            read = tr("{norm} of the layer’s input", norm=norm) if box.beside else norm
+            return [(read, tr("length {in} → {out}"))]
         case "add":
-            return [("x + sub-layer", "lengths {residual} and {update} → {out}")]
+            return [(tr("x + sub-layer"), tr("lengths {residual} and {update} → {out}"))]
         case "add_norm":
-            return [("x + sub-layer", "lengths {residual} and {update} → {added}"), (norm, "length {added} → {out}")]
+            added = tr("lengths {residual} and {update} → {added}")
+            return [(tr("x + sub-layer"), added), (norm, tr("length {added} → {out}"))]
         case "output":
             return [
-                ("x · W_U", "length {in} → {vocabulary} logits"),
-                ("largest logit", "{largest}; of the text’s token {text}"),
+                ("x · W_U", tr("length {in} → {vocabulary} logits")),
+                (tr("largest logit"), tr("{largest}; of the text’s token {text}")),
             ]
     return [
-        ("most probable", "{out:%}"),
-        ("the text’s token", "{text:%}, log p {nats}"),
-        ("entropy", "{entropy:2} bits"),
+        (tr("most probable"), "{out:%}"),
+        (tr("the text’s token"), "{text:%}, log p {nats}"),
+        (tr("entropy"), tr("{entropy:2} bits")),
     ]
 
 
 def _attention_words(box: Any) -> list[tuple[str, str]]:
     heads, _, keys = box.pattern.shape
     crosses, facts = box.part == "cross_attn", box.facts
-    reads = "memory" if crosses else "x"
-    shared = "" if facts["kv_heads"] == heads else f"; {facts['kv_heads']} heads of them serve {heads} of queries"
-    turned = (", then normalised" if facts["normed"] else "") + (", then rotated (RoPE)" if facts["rotary"] else "")
+    reads = tr("memory") if crosses else "x"
+    then = [tr("then normalised")] * bool(facts["normed"]) + [tr("then rotated (RoPE)")] * bool(facts["rotary"])
+    # The script fills in what is in braces.
+    lengths = tr("{keys} keys and values, lengths {k} and {v} on average").replace("{keys}", str(keys))
+    if facts["kv_heads"] != heads:
+        lengths += "; " + tr("{kv} heads of them serve {heads} of queries", kv=facts["kv_heads"], heads=heads)
     scaled = f"q · k{_scaled(facts['scale'], facts['d_k'])}"
     capped = scaled if facts["softcap"] is None else f"cap({scaled})"
-    read = capped + (" + bias" if facts["bias"] else "")
+    read = capped + (f" + {tr('bias')}" if facts["bias"] else "")
     return [
-        ("x · W_Q", f"length {{in}} → {{q}}{turned}"),
-        (f"{reads} · W_K, {reads} · W_V", f"{keys} keys and values, lengths {{k}} and {{v}} on average{shared}"),
-        (f"softmax({read})", "{entropy:2} bits; most, {weight:%}, on “{key:token}” in head {head:int}"),
-        ("weights · v, joined", "length {z}"),
-        ("z · W_O", "length {z} → {out}"),
+        ("x · W_Q", ", ".join([tr("length {in} → {q}"), *then])),
+        (f"{reads} · W_K, {reads} · W_V", lengths),
+        (f"softmax({read})", tr("{entropy:2} bits; most, {weight:%}, on “{key:token}” in head {head:int}")),
+        (tr("weights · v, joined"), tr("length {z}")),
+        ("z · W_O", tr("length {z} → {out}")),
     ]
 
 
@@ -203,14 +218,15 @@ def _scaled(scale: float, d_k: int) -> str:
 
 def _feed_forward_words(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not facts["d_ff"]:
-        return [("feed-forward(x)", "length {in} → {out}; what is inside could not be read")]
+        return [(tr("feed-forward(x)"), tr("length {in} → {out}; what is inside could not be read"))]
     matrix = "W_gate" if facts["gated"] else "W_1"
     first = activation(facts["activation"]).applied.format(f"x · {matrix}")
-    active = f", {{active:int}} of {facts['d_ff']:,} above 0"
-    last = ("h · W_2", "length {hidden} → {out}")
+    active = tr("{active:int} of {d_ff} above 0").replace("{d_ff}", f"{facts['d_ff']:,}")
+    last = ("h · W_2", tr("length {hidden} → {out}"))
     if facts["gated"]:
-        return [(first, "length {in} → {gate}"), ("times x · W_1", f"length {{up}} → {{hidden}}{active}"), last]
-    return [(first, f"length {{in}} → {{hidden}}{active}"), last]
+        gated = tr("length {up} → {hidden}")
+        return [(first, tr("length {in} → {gate}")), (tr("times x · W_1"), f"{gated}, {active}"), last]
+    return [(first, f"{tr('length {in} → {hidden}')}, {active}"), last]
 
 
 def _describe(box: Any) -> dict:

@@ -3,13 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from viz import notebook
 from viz.canvas.beam_tree import tree_picture
+from viz.canvas.long_map import LongWindow, long_map
+from viz.canvas.move_query import PLANE, move_query
 from viz.drawing import Drawing, named
+from viz.html import chips
 from viz.special.temperature import live_weights
 from viz.steps.head import COLOURS
 from viz.steps.table import table
-from viz.theme import colour_scales
+from viz.theme import ENCODER, colour_scales
 
 EMBEDDING = "src_embedding"
 """path of its three arrays"""
@@ -36,7 +41,10 @@ def headers(trace: Any, taus: Sequence[float], scope: str) -> dict[str, Any]:
         "softmax": live_weights(trace.attention(kind.name, kind.layers[0]), 0, ((), ()), (), **live).header,
         "lines": {kind.name: notebook.lines(trace, kind.name).drawings[0].header for kind in trace.kinds},
         "heads": notebook.heads(trace).drawings[0].header,
+        "tokens": chips("Tokens", trace.src_tokens[:1], trace.src_ids[:1], ENCODER, chosen=-1),
         "positions": _positions(),
+        "move": _move(trace.attention(kind.name, kind.layers[0])),
+        "map": _map(),
         "beam": tree_picture((), (), (), ((), ()), (), 0, trace.tgt_tokens[0]).data,
     }
 
@@ -46,6 +54,19 @@ def _step(drawing: Drawing) -> dict[str, Any]:
     path = f"{header['path']}."
     names = (name.removeprefix(path).partition("[")[0] for name in drawing.names)
     return {part: value for part, value in header.items() if part not in OF_RUN} | {"arrays": [*dict.fromkeys(names)]}
+
+
+def _move(attention: Any) -> dict[str, Any]:
+    nothing = dict.fromkeys(PLANE, np.zeros((1, 1)))
+    header = move_query(nothing, attention, 0, ((), ()), softcap=attention.softcap, sink=attention.sink).header
+    return {name: header[name] for name in ("biased", "softcap", "sink", "colours", "query_colour", "key_colour")}
+
+
+def _map() -> dict[str, Any]:
+    """The arrays are `map`, a head's weights, and `row`, those of the chosen query."""
+    header = long_map([LongWindow(np.zeros((1, 1)), 0, 0)], [""]).header
+    looks = [look | {"array": "map"} for look in header["looks"]]
+    return {name: header[name] for name in ("measure", "scale")} | {"looks": looks, "weights": "row"}
 
 
 def _positions() -> dict[str, Any]:

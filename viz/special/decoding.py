@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from model.language import later, tr
 from viz.bars import PERCENT, candidate_axis, candidate_bars, candidate_names, with_rest
 from viz.figure import GROUPED_BARS, figure
+from viz.labels import say_label
 from viz.theme import DECODER, FONT, GUIDE, OKABE_ITO
-from viz.tokens import labels, text_width
+from viz.tokens import Verbatim, labels, text_width
 
 Array = np.ndarray
 
@@ -23,7 +25,7 @@ _LINE = f"""<style>
 .written .now {{ border: 2px solid {DECODER}; background: transparent; font-weight: 700; }}
 .written .later {{ opacity: 0.75; }}
 </style>"""
-_STATES = {"past": "written", "now": "chosen at this step", "later": "not yet written"}
+_STATES = {"past": later("written"), "now": later("chosen at this step"), "later": later("not yet written")}
 
 
 def progress_line(next_tokens: Sequence[str], step: int, n_given: int, what: str) -> str:
@@ -41,13 +43,15 @@ def progress_line(next_tokens: Sequence[str], step: int, n_given: int, what: str
     for position, name in enumerate(labels(next_tokens), -n_given):
         text = f"<bdi>{html.escape(name)}</bdi>"
         if position < 0:
-            boxes.append(f'<span class="given" role="listitem" title="prompt: given">{text}</span>')
+            boxes.append(f'<span class="given" role="listitem" title="{tr("prompt: given")}">{text}</span>')
             continue
         state = "past" if position < step else "now" if position == step else "later"
-        title = f'title="step {position}: {_STATES[state]}" aria-pressed="{str(state == "now").lower()}"'
+        said = html.escape(tr("step {position}: {state}", position=position, state=tr(_STATES[state])))
+        title = f'title="{said}" aria-pressed="{str(state == "now").lower()}"'
         button = f'<button class="{state}" data-position="{position}" {title}>{text}</button>'
         boxes.append(f'<span role="listitem">{button}</span>')
-    return f'{_LINE}<div class="written" role="list" aria-label="The {what} at step {step}">{"".join(boxes)}</div>'
+    name = html.escape(tr("The {what} at step {step}", what=say_label(what), step=step))
+    return f'{_LINE}<div class="written" role="list" aria-label="{name}">{"".join(boxes)}</div>'
 
 
 def sampling_bars(pieces: Sequence[str], before: Array, after: Array, sampled: int, others: int) -> go.Figure:
@@ -61,14 +65,14 @@ def sampling_bars(pieces: Sequence[str], before: Array, after: Array, sampled: i
         others: number of tokens that are not listed.
     """
     names = candidate_names(pieces, others)
-    marked = [f"▸ {name}" if i == sampled else name for i, name in enumerate(names)]
+    marked = [Verbatim(f"▸ {name}") if i == sampled else name for i, name in enumerate(names)]
     series = {
         "the model's probability": (before, OKABE_ITO[7], "/"),
         "sampled from": (after, DECODER, ""),
     }
     bars = _candidate_series(names, series)
     for bar in bars:
-        bar["text"] = ["cut" if value == 0 else text for value, text in zip(bar["x"], bar["text"], strict=True)]
+        bar["text"] = [tr("cut") if value == 0 else text for value, text in zip(bar["x"], bar["text"], strict=True)]
     return _candidate_figure(bars, STEP_HEIGHT + 130, marked, sampled)
 
 

@@ -24,7 +24,7 @@ from viz.tokens import (
 Array = np.ndarray
 Groups = Sequence[Sequence[int]]
 
-MAP_HEIGHT = 440
+MAP_HEIGHT = 400
 """Pixels, the same for every sentence, so that nothing below the map moves."""
 _LONGEST = 22
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
@@ -66,7 +66,13 @@ def _join(pieces: Sequence[str]) -> str:
 
 
 def head_map(
-    rows: Sequence[str], keys: Sequence[str], values: Array, mask: Array, quantity: str, high: float = 1.0
+    rows: Sequence[str],
+    keys: Sequence[str],
+    values: Array,
+    mask: Array,
+    quantity: str,
+    high: float = 1.0,
+    place: str = "",
 ) -> go.Figure:
     """One head's values as a heat map, masked cells hatched.
 
@@ -77,6 +83,7 @@ def head_map(
         mask: bool (query, key), True = visible.
         quantity: what the values are, for hover text and colour bar.
         high: end of the colour range, which starts at 0.
+        place: of the head, beside the title of the keys.
     """
     size = 10 if max(values.shape) > 20 else 12
     across, down, most = _shorten(keys), _shorten(rows), _LONGEST * size
@@ -96,7 +103,12 @@ def head_map(
         # Above the map, so that they are seen where its last rows are not.
         xaxis=axis
         | axis_ticks(across)
-        | {"title": "key", "side": "top", "range": [-0.5, len(keys) - 0.5], "tickangle": -90},
+        | {
+            "title": f"{place} · key" if place else "key",
+            "side": "top",
+            "range": [-0.5, len(keys) - 0.5],
+            "tickangle": -90,
+        },
         yaxis=axis
         | axis_ticks(down)
         | {"title": "query: reads → predicts" if decoder else "query", "range": [len(rows) - 0.5, -0.5]},

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from model.language import sentence
 from viz.figure import (
     INVISIBLE,
     NO_GRID,
@@ -48,7 +49,7 @@ class Measure:
 
 
 MEASURES: Mapping[str, Measure] = {
-    "share": Measure("Share", "‖Sublayer(x)‖ / (‖x‖ + ‖Sublayer(x)‖)"),
+    "share": Measure("Share added", "‖Sublayer(x)‖ / (‖x‖ + ‖Sublayer(x)‖)"),
     "to_start": Measure("Cosine to input", "cosine with the token's own input", cosine=True),
     "to_previous": Measure("Cosine to previous step", "cosine with the previous step", cosine=True),
     "norm": Measure("Length", "‖x‖ after the step"),
@@ -109,6 +110,10 @@ class StreamPath(Form):
         # A legend's own title makes room for itself where a narrow window wraps the entries.
         legend = {"orientation": "h", "x": 0, "yanchor": "bottom"}
         token = as_plotly(rows[position])
+        titles = (
+            sentence("<b>Lengths</b>, token {token}", token=token),
+            sentence("<b>Share and cosines</b>, token {token}", token=token),
+        )
         return figure(
             [
                 lengths,
@@ -130,12 +135,16 @@ class StreamPath(Form):
             yaxis3=axis_ticks([f"{i} {name}" for i, name in enumerate(labels(self.tokens))])
             | NO_GRID
             | {"range": [len(rows) - 0.5, -0.5]},
-            legend=legend | {"y": 1, "title": {"text": f"<b>Lengths</b>, token {token}", "font": {"size": 14}}},
+            legend=legend | {"y": 1, "title": {"text": titles[0], "font": {"size": 14}}},
             legend2=legend
             | {
                 "y": 1 - (CHART + GAP) / plot,
                 "font": {"size": 12},
-                "title": {"text": f"<b>Share and cosines</b>, token {token}", "side": "top", "font": {"size": 14}},
+                "title": {
+                    "text": titles[1],
+                    "side": "top",
+                    "font": {"size": 14},
+                },
             },
             margin={"t": HEAD, "b": FOOT, "l": 90, "r": 92},
             hoverdistance=200,

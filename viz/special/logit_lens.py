@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from model.language import language, tr
 from viz.figure import NO_GRID, escape, figure, frame, heatmap
 from viz.heatmap import cells_height, colours
 from viz.theme import CHOSEN, WEIGHTS
-from viz.tokens import as_plotly, axis_ticks, labels
+from viz.tokens import Verbatim, as_plotly, axis_ticks, labels
 
 Array = np.ndarray
 
@@ -26,7 +27,7 @@ def lens_grid(tops: Sequence[Sequence[str]], probabilities: Array, steps: Sequen
     cells = heatmap(
         z=np.ascontiguousarray(probabilities, dtype=np.float32),
         text=[
-            [f"{name}<br>{p:.1%}" for name, p in zip(*row, strict=True)]
+            [Verbatim(f"{name}<br>{language().number(f'{p:.1%}')}") for name, p in zip(*row, strict=True)]
             for row in zip(names, probabilities, strict=True)
         ],
         customdata=names,
@@ -70,7 +71,8 @@ def lens_map(
     """
     rows, predicted = names
     finally_ = labels(predicted)
-    hover = [f"{as_plotly(row)}<br>finally: {as_plotly(name)}" for row, name in zip(rows, finally_, strict=True)]
+    said = tr("finally")
+    hover = [f"{as_plotly(row)}<br>{said}: {as_plotly(name)}" for row, name in zip(rows, finally_, strict=True)]
     return figure(
         [
             heatmap(

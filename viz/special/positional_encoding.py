@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 from viz.figure import NO_GRID, TITLE_LEFT, StableFigure, escape, figure, grid, heatmap, merge, panels
 from viz.forms import Form, Mark, array_name
 from viz.heatmap import signed_axis
+from viz.labels import say_label
 from viz.theme import symmetric_range
 from viz.tokens import axis_ticks, numbered
 
@@ -34,11 +35,12 @@ def dimension_name(dimension: int, learned: bool = False) -> str:
 def dimension_formulas(dimensions: int, wavelengths: Array | None) -> list[str]:
     """For the hover text of each dimension: its formula and wavelength, or only its number for a learned table."""
     if wavelengths is None:
-        return [f"dimension {j}" for j in range(dimensions)]
+        return [say_label(f"dimension {j}") for j in range(dimensions)]
     d_model = 2 * len(wavelengths)
     return [
-        f"dimension {j} (pair {j // 2})<br>{'cos' if j % 2 else 'sin'}(pos / 10000<sup>{j - j % 2}/{d_model}</sup>), "
-        f"wavelength {positions_text(wavelengths[j // 2])}"
+        say_label(f"dimension {j} (pair {j // 2})")
+        + f"<br>{'cos' if j % 2 else 'sin'}(pos / 10000<sup>{j - j % 2}/{d_model}</sup>), "
+        + say_label(f"wavelength {positions_text(wavelengths[j // 2])}")
         for j in range(dimensions)
     ]
 

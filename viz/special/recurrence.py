@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
+from model.language import Sentence, sentence, tr
 from viz.figure import (
     NO_GRID,
     TITLE_LEFT,
@@ -20,7 +21,9 @@ from viz.figure import (
     suffix,
 )
 from viz.heatmap import bar_below, colour_axis
+from viz.labels import say_label
 from viz.theme import CHOSEN, FAINT, OKABE_ITO, SIGNED
+from viz.tokens import Verbatim, as_plotly
 
 Array = np.ndarray
 
@@ -69,13 +72,15 @@ class Schedule:
         """Steps until the last token is written."""
         return self.reading_steps + len(self.writes)
 
-    def in_words(self, step: int) -> str:
+    def in_words(self, step: int) -> Sentence:
         """What it does in a step, counted from 1."""
         if step > self.steps:
-            return f"done after step {self.steps}"
+            return sentence("done after step {step}", step=self.steps)
         if step > self.reading_steps:
-            return f"writes {self.writes[step - self.reading_steps - 1]}"
-        return f"reads {self.reads[step - 1]}" if self.one_by_one else f"layer {step}, all positions at once"
+            return sentence("writes {token}", token=self.writes[step - self.reading_steps - 1])
+        if self.one_by_one:
+            return sentence("reads {token}", token=self.reads[step - 1])
+        return sentence("layer {step}, all positions at once", step=step)
 
 
 def schedule_chart(models: Sequence[Schedule], step: int) -> go.Figure:
@@ -91,7 +96,7 @@ def schedule_chart(models: Sequence[Schedule], step: int) -> go.Figure:
         axes |= _panel_axes(model, step, panel, width)
     heights = [STRIP * len(model.encoder) for model in models]
     height = sum(heights) + LABELS * len(models)
-    titles = [f"<b>{model.title}</b>: {escape([model.in_words(step)])[0]}" for model in models]
+    titles = [Verbatim(f"<b>{say_label(model.title)}</b>: {as_plotly(tr(model.in_words(step)))}") for model in models]
     spacing = {"row_heights": heights, "vertical_spacing": LABELS / height}
     return figure(
         traces,

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 
 from viz.figure import NO_GRID, StableFigure, escape, figure, grid, heatmap, merge, suffix
-from viz.forms import Form
+from viz.forms import TALLEST, Form
 from viz.heatmap import (
     CLEAR,
     MASKED,
     MOST_KEYS,
+    MOST_ROWS,
     QUERY_AND_KEY,
     bar_below,
-    cells_height,
     cells_table,
     colour_axis,
     hatching,
@@ -100,8 +100,8 @@ class SideMaps(Form):
             rows = paired_names(shared.rows, left.rows, right.rows)
             names.append((rows, paired_names(shared.keys, left.keys, right.keys)))
             layers.append(_difference_layers(left, right, shared))
-        plot = max(cells_height(max(len(rows) for rows, _ in names), 560, 22), 220)
         label_room = max(slanted_room([tick[:LONGEST_TICK] for tick in keys]) for _, keys in names)
+        plot = min(max(20 * max(len(rows) for rows, _ in names), 220), TALLEST - TOP - FOOT - label_room)
         place = (0.33, 0.4) if shared else (0.5, 0.5)
         colours = {"coloraxis": weight_axis("weight, left and right, 0 to 1", **bar_below(*place, label_room / plot))}
         if shared is not None:
@@ -125,7 +125,7 @@ class SideMaps(Form):
             images += [hatching(panel)] if any(layer.values is None for layer in visible) else []
             # Between the maps there is room only for what a decoder row reads; the hover text has all of it.
             labels = rows if panel == 1 else [row.split(ARROW)[0] for row in rows]
-            yaxis = short_ticks(labels, LONGEST_TICK if panel == 1 else LONGEST_BETWEEN)
+            yaxis = short_ticks(labels, LONGEST_TICK if panel == 1 else LONGEST_BETWEEN, MOST_ROWS)
             hidden = {"showticklabels": False, "ticks": ""} if panel > 1 and same_rows else {}
             axes = {f"xaxis{suffix(panel)}": short_ticks(keys, most=MOST_KEYS), f"yaxis{suffix(panel)}": yaxis | hidden}
             layout = merge(layout, axes)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from model.language import sentence
 from viz.figure import (
     LEGEND_ABOVE,
     NO_GRID,
@@ -49,7 +50,7 @@ def rotation_plane(
         start = np.arctan2(before[1], before[0])
         turned = start + np.linspace(0, np.sign(angle) * (abs(angle) % (2 * np.pi)), 60)
         radius = 0.55 * np.hypot(*before)
-        hover = f"{letter} of {name}<br>%{{x:.7g}}, %{{y:.7g}}"
+        hover = sentence("{letter} of {token}<br>%{{x:.7g}}, %{{y:.7g}}", letter=letter, token=name)
         traces += [
             scatter(
                 x=radius * np.cos(turned),

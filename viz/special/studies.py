@@ -6,6 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.figure import LEGEND_ABOVE, band, curve, figure, grid, panels, scatter, suffix, vline
+from viz.labels import say_label
 from viz.theme import FAINT, GUIDE, OKABE_ITO
 
 Array = np.ndarray
@@ -21,7 +22,7 @@ def ablation_chart(names: Sequence[str], measures: Mapping[str, tuple[Sequence[A
         measures: title -> differences from the mean of base: (seed,) of each row, and the paper's, (row,), NaN where it
             has no such row. Points beyond `_end_of_axis` stand at the edge, as triangles; hovering shows their number.
     """
-    traces, bands, axes = [], [], {}
+    traces, bands, axes, names = [], [], {}, [say_label(name) for name in names]
     for panel, (title, (seeds, paper)) in enumerate(measures.items(), start=1):
         points = [(value, name) for name, own in zip(names, seeds, strict=True) for value in own]
         means = [own.mean() for own in seeds]

@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from model.language import later, tr
 from viz.bars import candidate_axis, candidate_bars
 from viz.figure import figure
 from viz.tokens import as_plotly, labels, visible
 
 Array = np.ndarray
 
-UNUSUAL = {"byte": "byte", "special": "special", "unknown": "special"}
+UNUSUAL = {"byte": later("byte"), "special": later("special"), "unknown": later("special")}
 """What follows the name of a neighbour that is not text."""
 
 
@@ -24,7 +25,7 @@ def neighbour_bars(neighbours: Sequence, hue: str) -> go.Figure:
     """
     values = np.array([n.cosine for n in neighbours])
     names = [
-        as_plotly(visible(n.token) + f" ({UNUSUAL[n.kind]})" if n.kind in UNUSUAL else label)
+        as_plotly(f"{visible(n.token)} ({tr(UNUSUAL[n.kind])})" if n.kind in UNUSUAL else label)
         for n, label in zip(neighbours, labels([n.token for n in neighbours]), strict=True)
     ]
     marker = {"color": hue, "pattern": {"shape": ["/" if n.kind in UNUSUAL else "" for n in neighbours]}}

@@ -67,7 +67,7 @@ def alternative_bars(tokens: Sequence[str], probabilities: Array, written: int, 
         [candidate_bars(names, with_rest(probabilities), "probability", marker, **click)],
         height=90 + 26 * len(names),
         margin={"l": 21 + text_width(names)},
-        xaxis=PERCENT | {"title": "probability, of the whole vocabulary"},
+        xaxis=PERCENT | {"title": "probability, whole vocabulary"},
         yaxis=candidate_axis(names, written),
         # A bar may be too short to hit, so its whole row shows the hover text.
         hovermode="y",

@@ -7,6 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.figure import figure, scatter, text, vline
+from viz.labels import say_label
 from viz.theme import GUIDE, OKABE_ITO
 from viz.tokens import as_plotly
 
@@ -38,7 +39,7 @@ def errors_chart(rows: Sequence[ClaimRow]) -> go.Figure:
     Args:
         rows: in the order of the claims, the first one on top.
     """
-    names = [f"{row.title}  <b>{row.number}</b>" for row in rows]
+    names = [f"{say_label(row.title)}  <b>{row.number}</b>" for row in rows]
     single, double = OKABE_ITO[0], OKABE_ITO[1]
     spans = [
         scatter(
@@ -96,7 +97,7 @@ def _marks(names: Sequence[str], errors: Sequence[float | None], label: str, col
     return scatter(
         x=[_place(error) for _, error in known],
         y=[name for name, _ in known],
-        customdata=["0: bit-identical" if error == 0 else f"{error:.3g}" for _, error in known],
+        customdata=[say_label("0: bit-identical") if error == 0 else f"{error:.3g}" for _, error in known],
         mode="markers",
         name=label,
         marker={"color": colour, "symbol": symbol, "size": size, "line": {"color": colour, "width": 2}},

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from model.language import tr
 from viz.bars import candidate_axis, candidate_bars, position_bars
 from viz.figure import (
     GROUPED_BARS,
@@ -196,11 +197,11 @@ class ChangeMaps(Form):
         weights, mask, rows, keys = self.weights[0], self.masks[0], escape(self.rows), escape(self.keys)
         texts = []
         for cell in cells:
-            action = f"click to {'forbid' if mask[cell] else 'allow'} this cell"
+            action = tr("click to forbid this cell") if mask[cell] else tr("click to allow this cell")
             texts.append(
                 (
-                    f"{weights[cell]:.7g}" if mask[cell] else "0 (masked)",
-                    "edited: click to undo" if cell in edited else action,
+                    f"{weights[cell]:.7g}" if mask[cell] else tr("0 (masked)"),
+                    tr("edited: click to undo") if cell in edited else action,
                 )
             )
         return scatter(
@@ -261,8 +262,9 @@ class HeadMaps(Form):
                 row, head = list(self.layers[kind]).index(self.chosen[1]), self.chosen[2]
                 frames = [frame((head, head), (row, row), CHOSEN, 3, panel)]
         low, high = (signed(end) for end in (self.scale.low, self.scale.high))
-        layout[f"xaxis{suffix(panel)}"] |= {"title": {"text": "head", "standoff": 4}}
-        title = {"text": f"colours: {low} to {high}{self.unit}", "side": "top"}
+        layout[f"xaxis{suffix(panel)}"] |= {"title": {"text": "head", "standoff": 12}}
+        # The blank line keeps the title off the bar, on which Plotly draws it where the picture is narrow.
+        title = {"text": f"colours: {low} to {high}{self.unit}<br> ", "side": "top"}
         bar = {"thickness": 12, "nticks": 5, "orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0}
         bar |= {"title": title}
         colours = {"colorscale": self.scale.colours, "cmin": self.scale.low, "cmax": self.scale.high, "colorbar": bar}

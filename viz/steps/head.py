@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from model.language import sentence, series
 from viz import tokens
 from viz.theme import KEY, QUERY, VALUE
 
@@ -15,7 +16,11 @@ PROJECTIONS = ("Q", "K", "V")
 COLOURS = dict(zip(PROJECTIONS, (QUERY, KEY, VALUE), strict=True))
 UNSCALED = "q / query_scale"
 """name of the queries before a model multiplies them by a factor of the position"""
-AFTER_PROJECTION = {"qk_norm": "normalise", "rotary": "rotate", "query_scale": "multiply by a factor of the position"}
+AFTER_PROJECTION = {
+    "qk_norm": sentence("normalise"),
+    "rotary": sentence("rotate"),
+    "query_scale": sentence("multiply by a factor of the position"),
+}
 """what a model may do to queries and keys, in this order or with the first two the other way round"""
 
 
@@ -117,7 +122,8 @@ class Head:
     @property
     def before_mask(self) -> str:
         """What the model does to scaled scores before it masks them: "", "cap", "add bias", or "cap, add bias"."""
-        return ", ".join(["cap"] * (self.softcap is not None) + ["add bias"] * self.adds_bias)
+        does = [sentence("cap")] * (self.softcap is not None) + [sentence("add bias")] * self.adds_bias
+        return series(does) if does else ""
 
     def linear_name(self, name: str) -> str:
         """Of what the learned matrix gives for Q, K or V at the attention; of V, and in the paper, that itself."""
@@ -170,7 +176,7 @@ def head_of(attention: Any, index: int, row_notes: tuple[str, ...] = ()) -> Head
     """
     if not 0 <= index < attention.n_heads:
         raise ValueError(f"there is no head {index}; heads are 0 to {attention.n_heads - 1}")
-    learned, labels = attention.projections, tokens.labels
+    learned, labels, after = attention.projections, tokens.labels, _after_projection(attention)
     inputs = (attention.query_input, attention.key_input, attention.key_input)
     return Head(
         attention=attention,
@@ -183,7 +189,7 @@ def head_of(attention: Any, index: int, row_notes: tuple[str, ...] = ()) -> Head
         weights={name: getattr(learned, f"w_{name.lower()}")[index] for name in PROJECTIONS},
         biases={name: getattr(learned, f"b_{name.lower()}")[index] for name in PROJECTIONS},
         learns_biases=learned.biases,
-        then=", ".join(AFTER_PROJECTION[part] for part in _after_projection(attention)),
+        then=series(AFTER_PROJECTION[part] for part in after) if after else "",
         projected={name: getattr(attention, name.lower())[index] for name in PROJECTIONS},
         scores=attention.scores[index],
         scaled=attention.scaled[index],

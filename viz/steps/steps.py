@@ -6,8 +6,9 @@ from typing import Any
 
 import pandas as pd
 
+from model.language import Sentence, joined, sentence
 from viz.drawing import Drawing, named
-from viz.steps.head import COLOURS, Array, Choice, Head, head_of
+from viz.steps.head import COLOURS, Array, Choice, Head
 from viz.steps.table import arrays_of, facts_of, matrices, table, table_of
 from viz.theme import colour_scales
 
@@ -24,16 +25,20 @@ class Step:
     chosen: tuple[str, ...]
     """axes on which the chosen cell is marked"""
 
-    def name(self, head: Head) -> str:
+    def name(self, head: Head) -> Sentence:
         """The title; a model that divides by another number than √d_k has that in it."""
-        other = head.scale != 1 and not head.divides_by_root
-        return self.title.replace("√dₖ", head.divisor_name) if other else self.title
+        if self.title == DIVISION and head.scale != 1 and not head.divides_by_root:
+            return sentence("Divide by {divisor}", divisor=head.divisor_name)
+        return sentence(self.title)
 
-    def text(self, head: Head) -> str:
-        return self.what.format(**_numbers(head))
+    def text(self, head: Head) -> Sentence:
+        return sentence(self.what, **_numbers(head))
 
 
-def _numbers(head: Head) -> dict:
+DIVISION = "Divide by √dₖ"
+
+
+def _numbers(head: Head) -> dict[str, Any]:
     """What the texts of the steps name."""
     masked, cells = int((~head.mask).sum()), head.mask.size
     return {
@@ -41,34 +46,50 @@ def _numbers(head: Head) -> dict:
         "n_heads": head.n_heads,
         "d_k": head.d_k,
         "tau": head.temperature,
-        "cells": cells,
-        "inputs": "a query from each decoder row (X), a key and a value from each encoder row (Y)"
+        "inputs": sentence("a query from each decoder row (X), a key and a value from each encoder row (Y)")
         if head.crosses
-        else "a query, a key and a value from each row of X",
-        "then": f" Then this model changes queries and keys: {head.then}." if head.then else "",
-        "scaling": f"This model multiplies its queries by 1/√{head.d_k} before the product: nothing is left to divide."
-        if head.divided_before
-        else "This model leaves the division out: its scores go on as they are."
-        if head.scale == 1
-        else f"Every score is divided by {_divisor(head)}: the same pattern, "
-        f"{'paler' if head.scale < 1 else 'darker'} in the same colour range.",
+        else sentence("a query, a key and a value from each row of X"),
+        "then": sentence(" Then this model changes queries and keys: {how}.", how=head.then) if head.then else "",
+        "scaling": _scaling(head),
         "before": _before_mask(head),
-        "masked": f"Keys that a query may not attend to are set to −∞ (hatched): {masked} of {cells} cells."
+        "masked": sentence(
+            "Keys that a query may not attend to are set to −∞ (hatched): {masked} of {cells} cells.",
+            masked=masked,
+            cells=cells,
+        )
         if masked
-        else f"Every query may attend to every key here: none of the {cells} cells is masked.",
+        else sentence(
+            "Every query may attend to every key here: none of the {cells} cells is masked.",
+            cells=cells,
+        ),
     }
 
 
-def _divisor(head: Head) -> str:
-    return f"{head.divisor_name} = {head.divisor:.2f}" if head.divides_by_root else head.divisor_name
+def _scaling(head: Head) -> Sentence:
+    if head.divided_before:
+        return sentence(
+            "This model multiplies its queries by 1/√{d_k} before the product: nothing is left to divide.", d_k=head.d_k
+        )
+    if head.scale == 1:
+        return sentence("This model leaves the division out: its scores go on as they are.")
+    divisor = head.divisor_name
+    if head.divides_by_root:
+        divisor = sentence("{root} = {divisor:.2f}", root=divisor, divisor=head.divisor)
+    if head.scale < 1:
+        return sentence(
+            "Every score is divided by {divisor}: the same pattern, paler in the same colour range.", divisor=divisor
+        )
+    return sentence(
+        "Every score is divided by {divisor}: the same pattern, darker in the same colour range.", divisor=divisor
+    )
 
 
 def _before_mask(head: Head) -> str:
     """What the model does to scaled scores first, in a sentence; empty in the paper's."""
-    capped = f"caps a score s at {head.softcap:g} · tanh(s / {head.softcap:g})" if head.softcap is not None else ""
-    added = "adds a bias to each score" if head.adds_bias else ""
-    said = " and ".join(filter(None, (capped, added)))
-    return f"First this model {said}. " if said else ""
+    capped = sentence("caps a score s at {cap:g} · tanh(s / {cap:g})", cap=head.softcap) if head.softcap else None
+    added = sentence("adds a bias to each score") if head.adds_bias else None
+    does = [part for part in (capped, added) if part]
+    return sentence("First this model {does}. ", does=joined(does)) if does else ""
 
 
 def picture(step: int, head: Head, choice: Choice, title: str, presents: bool = False) -> Drawing:
@@ -115,23 +136,22 @@ def result(step: int, head: Head) -> tuple[dict[str, Array], pd.DataFrame]:
     return {row["symbol"]: values for row, values in found}, first
 
 
-def step_arrays(attention: Any, head: int, step: int) -> dict[str, Array]:
-    """Every matrix of `step` by name."""
-    return result(step, head_of(attention, head))[0]
-
-
-def shapes(head: Head) -> str:
+def shapes(head: Head) -> Sentence:
     """The shapes of this head's matrices, in words."""
-    n, m, d_k, d_v, d_model = head.queries.size, head.keys.size, head.d_k, head.d_v, head.d_model
-    inputs = f"X: {_positions(n)} × {d_model}" + (f" · Y: {_positions(m)} × {d_model}" if head.crosses else "")
-    projected = f"Q: {_positions(n)} × {d_k} · K and V: {_positions(m)} × {d_v}"
+    n, m, d_k, d_v = head.queries.size, head.keys.size, head.d_k, head.d_v
+    rows = {"queries": _positions(n), "keys": _positions(m), "d_k": d_k, "d_v": d_v, "d_model": head.d_model}
+    inputs = sentence("X: {queries} × {d_model}", **rows)
+    if head.crosses:
+        inputs = sentence("X: {queries} × {d_model} · Y: {keys} × {d_model}", **rows)
+    projected = sentence("Q: {queries} × {d_k} · K and V: {keys} × {d_v}", **rows)
     if d_k != d_v:
-        projected = f"Q: {_positions(n)} × {d_k} · K: {_positions(m)} × {d_k} · V: {_positions(m)} × {d_v}"
-    return f"{inputs} · {projected} · scores and weights: {n} × {m} · z: {_positions(n)} × {d_v}"
+        projected = sentence("Q: {queries} × {d_k} · K: {keys} × {d_k} · V: {keys} × {d_v}", **rows)
+    scores = sentence("scores and weights: {n} × {m} · z: {queries} × {d_v}", n=n, m=m, **rows)
+    return sentence("{inputs} · {projected} · {scores}", inputs=inputs, projected=projected, scores=scores)
 
 
-def _positions(count: int) -> str:
-    return "1 position" if count == 1 else f"{count} positions"
+def _positions(count: int) -> Sentence:
+    return sentence("1 position") if count == 1 else sentence("{count} positions", count=count)
 
 
 @cache

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from model.language import tr
 from viz.steps.head import Head
 
 Array = np.ndarray
@@ -46,11 +47,11 @@ def facts_of(head: Head) -> dict[str, Any]:
         "d_v": head.d_v,
         "crosses": head.crosses,
         "biases": head.learns_biases,
-        "then": head.then,
+        "then": tr(head.then),
         "linear_q": head.linear_name("Q"),
         "linear_k": head.linear_name("K"),
         "divisor": f"{head.divisor:.2f}",
-        "before_mask": head.before_mask,
+        "before_mask": tr(head.before_mask),
         "read": "pre_softmax" if head.before_mask else "scaled",
     }
 

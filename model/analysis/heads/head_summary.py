@@ -11,6 +11,7 @@ import numpy as np
 
 from model.analysis.distributions import entropy
 from model.analysis.words import is_punctuation
+from model.language import Sentence, later, sentence
 from model.trace import Array, Attention, Trace
 
 POSITIONAL = 0.5
@@ -64,7 +65,18 @@ class HeadSummary:
 
 def summarise(attention: Attention) -> tuple[HeadSummary, ...]:
     """Numbers and type of each head of one attention."""
-    return tuple(name_type(_measure(attention, head)) for head in range(attention.n_heads))
+    numbers = _measure(attention)
+    heads = (
+        HeadSummary(
+            attention.kind,
+            attention.layer,
+            head,
+            **{name: None if values is None else float(values[head]) for name, values in numbers.items()},
+            choice=bool((attention.mask[head].sum(axis=-1) > 1).any()),
+        )
+        for head in range(attention.n_heads)
+    )
+    return tuple(map(name_type, heads))
 
 
 def summarise_kind(trace: Trace, kind: str) -> tuple[HeadSummary, ...]:
@@ -80,43 +92,56 @@ def distances(crosses: bool, queries: int, keys: int) -> Array:
     return np.abs(rows[:, None] - np.arange(keys))
 
 
-def _measure(attention: Attention, head: int) -> HeadSummary:
-    pattern, mask = attention.pattern[head].astype(np.float64), attention.mask[head]
-    crosses = attention.crosses
-    bits, allowed = entropy(pattern), mask.sum(axis=-1)
+def _measure(attention: Attention) -> dict[str, Array | None]:
+    """The numbers of a HeadSummary by name, (heads,) each."""
+    pattern, allowed = attention.pattern.astype(np.float64), attention.mask.sum(axis=-1)
+    bits, total, crosses = entropy(pattern), pattern.sum(axis=(-2, -1)), attention.crosses
     free = allowed > 1
-    apart = distances(crosses, *pattern.shape)
-    diagonals = (None,) * 3 if crosses else tuple(_share(np.diagonal(pattern, k), pattern) for k in (-1, 0, 1))
-    return HeadSummary(
-        kind=attention.kind,
-        layer=attention.layer,
-        head=head,
-        entropy=float(bits.mean()),
-        confidence=float(pattern.max(axis=-1).mean()),
-        distance=_share(pattern * apart, pattern),
-        previous=diagonals[0],
-        same=diagonals[1],
-        next=diagonals[2],
-        special=_share(pattern[:, list(attention.key_special)], pattern),
-        punctuation=_share(pattern[:, is_punctuation(attention.key_tokens)], pattern),
-        spread=float((bits[free] / np.log2(allowed[free])).mean()) if free.any() else 0.0,
-        order=_order(pattern),
-        choice=bool(free.any()),
-    )
+    relative = np.divide(bits, np.log2(np.maximum(allowed, 2)), out=np.zeros_like(bits), where=free)
+    diagonals = [None if crosses else _share(np.diagonal(pattern, k, -2, -1).sum(-1), total) for k in (-1, 0, 1)]
+    of_key = pattern.sum(axis=-2)
+    return {
+        "entropy": bits.mean(axis=-1),
+        "confidence": pattern.max(axis=-1).mean(axis=-1),
+        "distance": _share((pattern * distances(crosses, *pattern.shape[1:])).sum(axis=(-2, -1)), total),
+        **dict(zip(("previous", "same", "next"), diagonals, strict=True)),
+        "special": _share(of_key[:, list(attention.key_special)].sum(axis=-1), total),
+        "punctuation": _share(of_key[:, is_punctuation(attention.key_tokens)].sum(axis=-1), total),
+        "spread": relative.sum(axis=-1) / np.maximum(free.sum(axis=-1), 1),
+        "order": _order(pattern),
+    }
 
 
-def _share(part: Array, whole: Array) -> float:
-    total = whole.sum()
-    return float(part.sum() / total) if total else 0.0
+def _share(part: Array, whole: Array) -> Array:
+    return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)
 
 
-def _order(pattern: Array) -> float:
-    """Pearson correlation of row number and mean key position; 0 for fewer than three rows or constant positions."""
+def _order(pattern: Array) -> Array:
+    """(heads,): Pearson correlation of row number and mean key position; 0 for fewer than three rows or constant
+    positions."""
     total = pattern.sum(axis=-1)
-    means = np.divide(pattern @ np.arange(pattern.shape[1]), total, out=np.zeros_like(total), where=total > 0)
-    if len(means) < 3 or np.ptp(means) < 1e-9:
-        return 0.0
-    return float(np.corrcoef(np.arange(len(means)), means)[0, 1])
+    means = np.divide(pattern @ np.arange(pattern.shape[-1]), total, out=np.zeros_like(total), where=total > 0)
+    if means.shape[-1] < 3:
+        return np.zeros(len(pattern))
+    moves = np.ptp(means, axis=-1) >= 1e-9
+    rows = np.arange(means.shape[-1]) - (means.shape[-1] - 1) / 2
+    apart = means - means.mean(axis=-1, keepdims=True)
+    size = np.linalg.norm(rows) * np.linalg.norm(apart, axis=-1)
+    return np.divide(apart @ rows, size, out=np.zeros(len(pattern)), where=moves)
+
+
+TYPES = (
+    "no choice",
+    "previous token",
+    "same token",
+    "next token",
+    "sink",
+    "local",
+    "broad",
+    "monotone",
+    "mixed",
+)
+"""the names that rules give"""
 
 
 def name_type(head: HeadSummary) -> HeadSummary:
@@ -126,52 +151,69 @@ def name_type(head: HeadSummary) -> HeadSummary:
     return replace(head, type=name, rule=rule)
 
 
-Rule = Callable[[HeadSummary], tuple[str, str] | None]
+Rule = Callable[[HeadSummary], tuple[str, Sentence] | None]
 
 
-def _no_choice(head: HeadSummary) -> tuple[str, str] | None:
-    return None if head.choice else ("no choice", "each row may attend to one key only")
+def _no_choice(head: HeadSummary) -> tuple[str, Sentence] | None:
+    return None if head.choice else ("no choice", sentence("each row may attend to one key only"))
 
 
-def _positional(head: HeadSummary) -> tuple[str, str] | None:
-    shares = {"previous token": head.previous, "same token": head.same, "next token": head.next}
-    name = max(shares, key=shares.__getitem__)
-    return _reached(name, shares[name], POSITIONAL, f"of its mass on the {name}")
+def _positional(head: HeadSummary) -> tuple[str, Sentence] | None:
+    shares = {
+        "previous token": (head.previous, later("{share:.1%} of its mass on the previous token: ≥ {limit:.0%}")),
+        "same token": (head.same, later("{share:.1%} of its mass on the same token: ≥ {limit:.0%}")),
+        "next token": (head.next, later("{share:.1%} of its mass on the next token: ≥ {limit:.0%}")),
+    }
+    name, (share, rule) = max(shares.items(), key=lambda one: one[1][0])
+    return _reached(name, share, POSITIONAL, rule)
 
 
-def _local(head: HeadSummary) -> tuple[str, str] | None:
+def _local(head: HeadSummary) -> tuple[str, Sentence] | None:
     near = head.previous + head.same + head.next
-    return _reached("local", near, LOCAL, "of its mass on the previous, same and next token together")
+    rule = later("{share:.1%} of its mass on the previous, same and next token together: ≥ {limit:.0%}")
+    return _reached("local", near, LOCAL, rule)
 
 
-def _sink(head: HeadSummary) -> tuple[str, str] | None:
-    return _reached("sink", head.special + head.punctuation, SINK, "of its mass on special tokens and punctuation")
+def _sink(head: HeadSummary) -> tuple[str, Sentence] | None:
+    rule = later("{share:.1%} of its mass on special tokens and punctuation: ≥ {limit:.0%}")
+    return _reached("sink", head.special + head.punctuation, SINK, rule)
 
 
-def _broad(head: HeadSummary) -> tuple[str, str] | None:
-    return _reached("broad", head.spread, BROAD, "of the entropy that equal weights would have")
+def _broad(head: HeadSummary) -> tuple[str, Sentence] | None:
+    rule = later("{share:.1%} of the entropy that equal weights would have: ≥ {limit:.0%}")
+    return _reached("broad", head.spread, BROAD, rule)
 
 
-def _monotone(head: HeadSummary) -> tuple[str, str] | None:
+def _monotone(head: HeadSummary) -> tuple[str, Sentence] | None:
     if head.order < MONOTONE:
         return None
-    return "monotone", f"row number and mean key position correlate with {head.order:.3f}: ≥ {MONOTONE}"
+    return "monotone", sentence(
+        "row number and mean key position correlate with {order:.3f}: ≥ {limit}", order=head.order, limit=MONOTONE
+    )
 
 
 _SELF_RULES: tuple[Rule, ...] = (_no_choice, _positional, _sink, _local, _broad)
 _CROSS_RULES: tuple[Rule, ...] = (_no_choice, _sink, _broad, _monotone)
 
 
-def _reached(name: str, share: float, threshold: float, of: str) -> tuple[str, str] | None:
-    return (name, f"{share:.1%} {of}: ≥ {threshold:.0%}") if share >= threshold else None
+def _reached(name: str, share: float, limit: float, rule: str) -> tuple[str, Sentence] | None:
+    return (name, sentence(rule, share=share, limit=limit)) if share >= limit else None
 
 
-def _why_mixed(head: HeadSummary) -> str:
-    sink = f"special tokens and punctuation {head.special + head.punctuation:.1%} < {SINK:.0%}"
-    spread = f"entropy {head.spread:.1%} of that of equal weights < {BROAD:.0%}"
+def _why_mixed(head: HeadSummary) -> Sentence:
+    sink = sentence(
+        "special tokens and punctuation {share:.1%} < {limit:.0%}", share=head.special + head.punctuation, limit=SINK
+    )
+    spread = sentence("entropy {share:.1%} of that of equal weights < {limit:.0%}", share=head.spread, limit=BROAD)
     if head.same is None:
-        return f"no rule fits: {sink}; {spread}; order {head.order:.3f} < {MONOTONE}"
+        order = sentence("order {order:.3f} < {limit}", order=head.order, limit=MONOTONE)
+        return sentence("no rule fits: {sink}; {spread}; {order}", sink=sink, spread=spread, order=order)
     near = (head.previous, head.same, head.next)
-    local = f"previous, same and next token ≤ {max(near):.1%} < {POSITIONAL:.0%} each, "
-    local += f"{sum(near):.1%} < {LOCAL:.0%} in sum"
-    return f"no rule fits: {local}; {sink}; {spread}"
+    local = sentence(
+        "previous, same and next token ≤ {most:.1%} < {limit:.0%} each, {sum:.1%} < {local:.0%} in sum",
+        most=max(near),
+        limit=POSITIONAL,
+        sum=sum(near),
+        local=LOCAL,
+    )
+    return sentence("no rule fits: {local}; {sink}; {spread}", local=local, sink=sink, spread=spread)

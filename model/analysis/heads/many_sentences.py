@@ -1,45 +1,48 @@
 """What each head does over many sentences: its numbers' mean and spread, its name, the sentences that show it best."""
 
+import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
+from zlib import error as ZlibError
 
 import numpy as np
 
-from model.analysis.heads.alignments import Links, alignment_error_rate, count_head_links
-from model.analysis.heads.head_summary import HeadSummary, name_type, summarise
+from model.analysis.heads.alignments import Links, alignment_error_rate
+from model.analysis.heads.grammar import DIRECTIONS, OFFSETS, meaning_correlation
+from model.analysis.heads.head_summary import TYPES, HeadSummary, name_type
 from model.analysis.heads.head_weights import copy_score_of
 from model.analysis.heads.induction import induction_scores
+from model.analysis.heads.tally import SCORES as RUN_SCORES
+from model.analysis.heads.tally import Column, Place, Tally, measure
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.files import atomic_write
 from model.checkpoints.store import checkpoint_path, shown_name
-from model.trace import Array, Attention, Trace
+from model.language import later, sentence, sentence_of
+from model.trace import Array, Trace
 
-FILE = "heads.json"
+FILE, DISTRIBUTIONS = "heads.json", "heads.npz"
+MISSING = later("The checkpoint {name} has no {file}. {again}")
+DAMAGED = later("{file} of the checkpoint {name} is damaged ({error}). {again}")
+OTHER_WEIGHTS = later("{file} of the checkpoint {name} was measured with other weights. {again}")
 
 SCORES: Mapping[str, str] = {
-    "previous": "share on the previous token",
-    "same": "share on its own token",
-    "next": "share on the next token",
-    "special": "share on special tokens",
-    "punctuation": "share on punctuation",
-    "rarest": "share on the rarest piece",
-    "confidence": "confidence",
-    "entropy": "entropy, bits",
-    "spread": "entropy beside that of equal weights",
-    "distance": "distance, tokens",
-    "order": "order: correlation of row and mean key",
+    **RUN_SCORES,
     "copy": "copy score",
     "induction": "induction score",
+    "meaning": "meaning: correlation of weight and likeness of embeddings",
     "errors": "alignment error rate",
 }
-"""name -> what it is called on screen; from heads.head_summary, but for `rarest` and the last three"""
-NOT_OF_A_SENTENCE = ("copy", "induction", "errors")
-"""scores of the weights (head_weights), of random tokens (induction) and of aligned pairs (alignments)"""
+"""name -> what it is called on screen"""
+NOT_OF_A_SENTENCE = ("copy", "induction", "meaning", "errors")
+"""scores of the weights (head_weights), of random tokens (induction), of pairs of tokens of all sentences (grammar) and
+of aligned pairs (alignments)"""
 SHOWS = {
     "previous token": "previous",
     "same token": "same",
@@ -50,7 +53,14 @@ SHOWS = {
     "monotone": "order",
 }
 """type -> the score that says how much a head is of this type on a sentence"""
-BEST = 10
+BEST, ALIKE, PIECES = 10, 5, 8
+"""sentences on which a head is most and least itself; heads like it; pieces that it attends to most"""
+DRAWN, POOL, BINS = 2, 500, 30
+"""sentences shown of each tenth; sentences that these are drawn from, whatever is measured; bars of a histogram"""
+OFTEN = 20
+"""smallest number of rows of a piece that is listed"""
+RELATION_WORDS, GAIN_WORDS = 50, 300
+"""smallest number of words of a relation that is stored, and of one that counts"""
 
 
 @dataclass(frozen=True)
@@ -73,90 +83,257 @@ class MeasuredHead:
     none"""
     best: tuple[tuple[str, float], ...]
     """sentences on which the head is most itself, with the score that says so"""
+    least: tuple[tuple[str, float], ...] = ()
+    """sentences on which it is least itself"""
+    keys: tuple[tuple[str, float, int], ...] = ()
+    """pieces that get the most weight beside what equal weights would give, how many times that, and how often they
+    were there"""
+    queries: tuple[tuple[str, float, int], ...] = ()
+    """pieces in whose rows the largest weight is largest, its mean, and how often they were there"""
+    alike: tuple[tuple[int, int, float], ...] = ()
+    """layer, head and correlation of the heads of its kind with the most similar weights, equal weights subtracted"""
+    alike_ov: tuple[tuple[int, int, float], ...] = ()
+    """the same by the cosine of W_V W_O, without any sentence"""
 
     @property
     def shows(self) -> str:
         """Name of the score that orders `best`."""
         return SHOWS.get(self.type, "confidence")
 
+    @property
+    def place(self) -> Place:
+        return self.kind, self.layer, self.head
+
 
 def measure_heads(opened: Checkpoint, traces: Iterable[Trace], links: Sequence[Links] = ()) -> tuple[MeasuredHead, ...]:
     """Every head of the model over the sentences of these runs, one run a sentence; `links`: of each, if known."""
-    found: dict[tuple[str, int, int], list[tuple[str, Mapping[str, float], str]]] = {}
-    counts: dict[int, Array] = {}
-    trace = None
+    tally = Tally(opened)
     for trace, linked in zip_longest(traces, links):
-        for (kind, layer), attention in trace.attentions.items():
-            for head, (scores, name) in enumerate(measure(opened, trace, attention)):
-                found.setdefault((kind, layer, head), []).append((trace.source, scores, name))
-            if linked and kind == "cross":
-                counts[layer] = counts.get(layer, 0) + count_head_links(trace, layer, linked)
-    induction = induction_scores(opened)
-    errors = {layer: alignment_error_rate(each) for layer, each in counts.items()}
-    heads = []
-    for (kind, layer, number), rows in found.items():
-        head, repeated = _head(kind, layer, number, rows), induction.get((kind, layer))
+        tally.add(trace, linked)
+    return describe_heads(tally)
+
+
+def describe_heads(tally: Tally) -> tuple[MeasuredHead, ...]:
+    """What the sums and the scores of all runs say about each head."""
+    opened, induction = tally.opened, induction_scores(tally.opened)
+    trace = opened.trace(tally.texts[0], beam_size=1)  # for the matrices, which are the same in every run
+    first = {name: kind.layers[0] for name, kind in tally.kinds.items()}
+    alike, of_values = _alike(tally), _alike_by_values(tally, trace)
+    pieces, heads = _Pieces(tally), []
+    for place, column in tally.columns():
+        kind, layer, number = place
+        row = tally.places.index(place) - tally.places.index((kind, first[kind], 0))
+        repeated, errors = induction.get((kind, layer)), tally.sums.get(f"links {layer}")
         more = {
             "copy": copy_score_of(opened, trace, trace.kind(kind), layer, number),
             "induction": None if repeated is None else float(repeated[number].mean()),
-            "errors": float(errors[layer][number]) if kind == "cross" and errors else None,
+            "meaning": _meaning(tally, kind, row),
+            "errors": float(alignment_error_rate(errors)[number]) if kind == "cross" and errors is not None else None,
         }
+        head = replace(
+            _head(place, column, tally.texts),
+            keys=pieces.keys(kind, row),
+            queries=pieces.queries(kind, row),
+            alike=alike[place],
+            alike_ov=of_values[place],
+        )
         spread = {} if repeated is None else {"induction": float(repeated[number].std())}
         known = {name: score for name, score in more.items() if score is not None}
         heads.append(replace(head, mean={**head.mean, **known}, spread={**head.spread, **spread}))
     return tuple(heads)
 
 
-def measure(opened: Checkpoint, trace: Trace, attention: Attention) -> list[tuple[dict[str, float], str]]:
-    """The scores of each head of one attention in one run, by name, and its type there."""
-    ids = trace.streams[trace.kind(attention.kind).keys].tokens.ids
-    rarest = share_on_rarest(attention, opened.tokenizer.rarity(ids))
-    return [
-        ({**_numbers(summary), "rarest": float(share)}, summary.type)
-        for summary, share in zip(summarise(attention), rarest, strict=True)
-    ]
+def _meaning(tally: Tally, kind: str, row: int) -> float | None:
+    if f"meaning {kind}" not in tally.sums:
+        return None
+    return float(meaning_correlation(tally.sums[f"cosines {kind}"], tally.sums[f"meaning {kind}"])[row])
 
 
-def share_on_rarest(attention: Attention, rarity: Sequence[float]) -> Array:
-    """(heads,): share of all weight that is on the rarest key which is not a special token; 0 if there is none.
-
-    Args:
-        attention: of one run.
-        rarity: of each key, the larger the rarer.
-    """
-    allowed = np.where(attention.key_special, -1.0, rarity)
-    if not len(allowed) or allowed.max() < 0:
-        return np.zeros(attention.n_heads)
-    pattern = attention.pattern.astype(np.float64)
-    return pattern[:, :, int(allowed.argmax())].sum(axis=-1) / pattern.sum(axis=(-2, -1))
-
-
-def _numbers(summary: HeadSummary) -> dict[str, float]:
-    """The scores of a summary, without those that its kind of attention does not have."""
-    named = {name: getattr(summary, name) for name in SCORES if name not in ("rarest", *NOT_OF_A_SENTENCE)}
-    return {name: value for name, value in named.items() if value is not None}
-
-
-def _head(kind: str, layer: int, head: int, rows: Sequence[tuple[str, Mapping[str, float], str]]) -> MeasuredHead:
-    scores = {name: np.array([each[name] for _, each, _ in rows]) for name in rows[0][1]}
-    mean = {name: float(each.mean()) for name, each in scores.items()}
+def _head(place: Place, column: Column, texts: Sequence[str]) -> MeasuredHead:
+    mean = {name: float(each.mean()) for name, each in column.scores.items()}
     missing = dict.fromkeys(("previous", "same", "next"))
     numbers = missing | {name: value for name, value in mean.items() if name != "rarest"}
-    named = name_type(HeadSummary(kind, layer, head, **numbers, choice=True))
-    shows = scores[SHOWS.get(named.type, "confidence")]
-    best = np.argsort(-shows, kind="stable")[:BEST]
-    types = Counter(name for _, _, name in rows)
+    named = name_type(HeadSummary(*place, **numbers, choice=True))
+    shows = column.scores[SHOWS.get(named.type, "confidence")]
+    order = np.argsort(-shows, kind="stable")
+    types = Counter(TYPES[number] for number in column.types.tolist())
     return MeasuredHead(
-        kind,
-        layer,
-        head,
+        *place,
         named.type,
         named.rule,
-        {name: count / len(rows) for name, count in types.most_common()},
+        {name: count / len(texts) for name, count in types.most_common()},
         mean,
-        {name: float(each.std()) for name, each in scores.items()},
-        tuple((rows[i][0], float(shows[i])) for i in best),
+        {name: float(each.std()) for name, each in column.scores.items()},
+        tuple((texts[i], float(shows[i])) for i in order[:BEST]),
+        tuple((texts[i], float(shows[i])) for i in order[::-1][:BEST]),
     )
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Which pieces heads attend to, and in whose rows they are surest."""
+
+    tally: Tally
+
+    def keys(self, kind: str, row: int) -> tuple[tuple[str, float, int], ...]:
+        sums = self.tally.sums
+        ratio = sums[f"key weight {kind}"][row] / np.maximum(sums[f"key equal {kind}"], 1e-12)
+        return self._largest(ratio, sums[f"key count {kind}"])
+
+    def queries(self, kind: str, row: int) -> tuple[tuple[str, float, int], ...]:
+        sums = self.tally.sums
+        count = sums[f"query count {kind}"]
+        return self._largest(sums[f"query top {kind}"][row] / np.maximum(count, 1), count)
+
+    def _largest(self, values: Array, count: Array) -> tuple[tuple[str, float, int], ...]:
+        values = np.where(count >= min(OFTEN, count.max()), values, -np.inf)
+        values[sorted(self.tally.opened.tokenizer.special_ids)] = -np.inf
+        best = [i for i in np.argsort(-values, kind="stable")[:PIECES].tolist() if np.isfinite(values[i])]
+        pieces = self.tally.opened.tokenizer.tokens(best)
+        return tuple((piece, float(values[i]), int(count[i])) for piece, i in zip(pieces, best, strict=True))
+
+
+Likeness = dict[Place, tuple[tuple[int, int, float], ...]]
+
+
+def _alike(tally: Tally) -> Likeness:
+    """By the weights over all runs, equal weights subtracted."""
+    return _most_alike(tally, {kind: tally.sums[f"alike {kind}"] for kind in tally.kinds})
+
+
+def _alike_by_values(tally: Tally, trace: Trace) -> Likeness:
+    """By W_V W_O: the sum of products of all entries of two such matrices, without computing them."""
+    products = {}
+    for name, kind in tally.kinds.items():
+        learned = [trace.attention(name, layer).projections for layer in kind.layers]
+        if all(learned):
+            w_v, w_o = (np.concatenate([getattr(each, w) for each in learned]).astype(float) for w in ("w_v", "w_o"))
+            left = np.einsum("adk,bdl->abkl", w_v, w_v)
+            products[name] = np.einsum("abkl,akd,bld->ab", left, w_o, w_o, optimize=True)
+    return _most_alike(tally, products)
+
+
+def _most_alike(tally: Tally, products: Mapping[str, Array]) -> Likeness:
+    """The heads of the same kind with the largest cosines, of sums of products, (heads, heads)."""
+    found: Likeness = dict.fromkeys(tally.places, ())
+    for kind, product in products.items():
+        places = [place for place in tally.places if place[0] == kind]
+        size = np.sqrt(np.diagonal(product))
+        size = size[:, None] * size
+        cosines = np.divide(product, size, out=np.zeros_like(product), where=size > 0)
+        for row, place in enumerate(places):
+            others = [i for i in np.argsort(-cosines[row], kind="stable").tolist() if i != row][:ALIKE]
+            found[place] = tuple((*places[i][1:], float(cosines[row, i])) for i in others)
+    return found
+
+
+@dataclass(frozen=True)
+class Distributions:
+    """What heads.npz says: how each score lies over the sentences."""
+
+    places: tuple[Place, ...]
+    scores: tuple[str, ...]
+    percentiles: Array
+    """(head, score, 101): the score below which so many percent of the sentences lie; NaN: this kind has none"""
+    counts: Array
+    """(head, score, bar): sentences in BINS equal parts from the smallest to the largest score"""
+    texts: tuple[str, ...]
+    """sentences drawn from all that were measured"""
+    drawn: Array
+    """(head, score, tenth, DRAWN): numbers of `texts`; -1: none of those drawn lies there"""
+    values: Array
+    """in the same shape: their scores"""
+    offsets: Array
+    """(head, 2 FARTHEST + 1): mean share of a row's weight that is so many tokens away"""
+    relations: tuple[str, ...]
+    hits: Array
+    """(head, direction, relation): share of the words whose largest weight is on the partner; NaN: not measured"""
+    words: Array
+    """(head, direction, relation): how many words those are"""
+    yardstick: Array
+    """(head, direction, relation): the same share for the best fixed offset, and in `offset` which one that is"""
+    offset: Array
+
+    def row(self, place: Place) -> int:
+        return self.places.index(place)
+
+    def gains(self, place: Place) -> dict[str, float]:
+        """Relation with its direction -> share of right partners of a head minus that of the best fixed offset."""
+        row = self.row(place)
+        enough = self.words[row] >= GAIN_WORDS
+        return {
+            f"{self.relations[relation]}, {DIRECTIONS[direction]}": float(gain)
+            for (direction, relation), gain in np.ndenumerate(self.hits[row] - self.yardstick[row])
+            if enough[direction, relation] and self.relations[relation] != "punct"
+        }
+
+    def of(self, place: Place, score: str) -> tuple[Array, Array]:
+        """(101,) percentiles and (bar,) counts of one score of a head."""
+        row, column = self.row(place), self.scores.index(score)
+        return self.percentiles[row, column], self.counts[row, column]
+
+
+def percentile_of(value: float, percentiles: Array) -> float:
+    """0 to 100: how many percent of the sentences have a smaller score; the middle of those that have the same."""
+    left, right = (int(np.searchsorted(percentiles, value, side)) for side in ("left", "right"))
+    if left < right:
+        return (left + right - 1) / 2
+    if left in (0, len(percentiles)):
+        return float(min(left, len(percentiles) - 1))
+    low, high = percentiles[left - 1 : left + 1]
+    return left - 1 + float((value - low) / (high - low))
+
+
+def describe_distributions(tally: Tally) -> Distributions:
+    """The distributions of all scores of all heads, and sentences drawn from them."""
+    names = tuple(RUN_SCORES)
+    pool = sorted(range(tally.runs), key=lambda i: hashlib.sha256(tally.texts[i].encode()).digest())[:POOL]
+    shape = len(tally.places), len(names)
+    percentiles, values = (np.full((*shape, *size), np.nan, np.float32) for size in ((101,), (10, DRAWN)))
+    counts, drawn = np.zeros((*shape, BINS), np.int32), np.full((*shape, 10, DRAWN), -1, np.int16)
+    for head, (_, column) in enumerate(tally.columns()):
+        for number, name in enumerate(names):
+            if name not in column.scores:
+                continue
+            scores = column.scores[name]
+            cuts = np.percentile(scores, np.arange(101))
+            percentiles[head, number] = cuts
+            counts[head, number] = np.histogram(scores, BINS, (cuts[0], cuts[-1]))[0]
+            tenth = np.searchsorted(cuts[10:100:10], scores[pool], "right")
+            for part in range(10):
+                chosen = np.flatnonzero(tenth == part)[:DRAWN]
+                drawn[head, number, part, : len(chosen)] = chosen
+                values[head, number, part, : len(chosen)] = scores[pool][chosen]
+    offsets = np.concatenate([tally.sums[f"offsets {kind}"] for kind in _kinds_in_order(tally)]) / tally.runs
+    texts = tuple(tally.texts[i] for i in pool)
+    grammar = _describe_grammar(tally)
+    return Distributions(
+        tuple(tally.places), names, percentiles, counts, texts, drawn, values, offsets.astype(np.float32), **grammar
+    )
+
+
+def _kinds_in_order(tally: Tally) -> list[str]:
+    return list(dict.fromkeys(kind for kind, _, _ in tally.places))
+
+
+def _describe_grammar(tally: Tally) -> dict[str, Any]:
+    """The fields of Distributions about relations that are frequent enough in any kind of attention."""
+    shape = len(tally.places), len(DIRECTIONS), len(tally.relations)
+    hits, yardstick = (np.full(shape, np.nan, np.float32) for _ in range(2))
+    words, offset = np.zeros(shape, np.int32), np.zeros(shape, np.int8)
+    for kind in tally.kinds:
+        if f"relation words {kind}" not in tally.sums:
+            continue
+        rows = [i for i, place in enumerate(tally.places) if place[0] == kind]
+        seen, offsets = (tally.sums[f"relation {name} {kind}"] for name in ("words", "offsets"))
+        there = np.maximum(seen, 1)
+        hits[rows] = np.moveaxis(tally.sums[f"relation hits {kind}"] / there[..., None], -1, 0)
+        words[rows], yardstick[rows] = seen, offsets.max(axis=-1) / there
+        offset[rows] = OFFSETS[offsets.argmax(axis=-1)]
+    often = np.flatnonzero(words.max(axis=(0, 1), initial=0) >= RELATION_WORDS)
+    parts = {"hits": hits, "words": words, "yardstick": yardstick, "offset": offset}
+    names = tuple(tally.relations[i] for i in often)
+    return {"relations": names} | {name: part[..., often] for name, part in parts.items()}
 
 
 @dataclass(frozen=True)
@@ -171,22 +348,70 @@ class ManySentences:
     heads: tuple[MeasuredHead, ...]
     aligned: str = ""
     """what the alignment error rate is measured against; "": it is not measured"""
+    parsed: str = ""
+    """what parsed the sentences; "": they are not parsed"""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """`recording` the runs, and `all`: with what they were measured for"""
+    own_translations: bool = False
+    """whether the model translated the sentences itself"""
 
     def head(self, kind: str, layer: int, head: int) -> MeasuredHead:
         return next(each for each in self.heads if (each.kind, each.layer, each.head) == (kind, layer, head))
 
 
-def write_heads(folder: Path, weights: str, found: ManySentences) -> None:
-    """Write heads.json, numbers with four significant digits.
+def write_heads(folder: Path, weights: str, found: ManySentences, how: Distributions | None = None) -> None:
+    """Write heads.json, numbers with four significant digits, and heads.npz.
 
     Args:
         folder: of the checkpoint.
         weights: SHA-256 of the measured weights.
         found: what to write.
+        how: the distributions; None leaves no heads.npz.
     """
     text = json.dumps({"weights": weights, **_rounded(asdict(found))}, ensure_ascii=False, separators=(",", ":"))
     with atomic_write(folder / FILE) as path:
         path.write_text(text, encoding="utf-8")
+    if how is None:
+        (folder / DISTRIBUTIONS).unlink(missing_ok=True)
+        return
+    with atomic_write(folder / DISTRIBUTIONS) as path, open(path, "wb") as file:
+        kinds, layers, heads = zip(*how.places, strict=True)
+        parts = vars(how) | {"kinds": kinds, "layers": layers, "heads": heads, "weights": weights}
+        del parts["places"]
+        np.savez_compressed(file, **{name: np.asarray(part) for name, part in parts.items()})
+
+
+def _about(opened: Checkpoint, file: str) -> dict[str, str]:
+    """What is said of a file that cannot be used."""
+    name = shown_name(opened.name)
+    again = sentence("python -m model.head_scores --checkpoint {name} … writes it.", name=name)
+    return {"file": file, "name": name, "again": again}
+
+
+def read_distributions(opened: Checkpoint) -> Distributions:
+    """The heads.npz of an opened checkpoint.
+
+    Raises:
+        ValueError: there is none, it is damaged, or it is of other weights; the sentence says what to do.
+    """
+    path, about = checkpoint_path(opened.name) / DISTRIBUTIONS, _about(opened, DISTRIBUTIONS)
+    if not os.path.isfile(path):
+        raise ValueError(sentence(MISSING, **about))
+    try:
+        with open(path, "rb") as file:  # np.load leaves a damaged file open
+            parts: dict[str, Any] = dict(np.load(file, allow_pickle=False))
+        places = tuple(zip(*(parts.pop(part).tolist() for part in ("kinds", "layers", "heads")), strict=True))
+        weights = str(parts.pop("weights"))
+        for part in ("scores", "texts", "relations"):
+            parts[part] = tuple(parts[part].tolist())
+        found = Distributions(places, **parts)
+        if any(len(getattr(found, part)) != len(places) for part in ("percentiles", "counts", "drawn", "hits")):
+            raise ValueError("its arrays are of different heads")
+    except (OSError, TypeError, KeyError, ValueError, EOFError, BadZipFile, ZlibError) as error:
+        raise ValueError(sentence(DAMAGED, error=sentence_of(error), **about)) from error
+    if weights != opened.hash:
+        raise ValueError(sentence(OTHER_WEIGHTS, **about))
+    return found
 
 
 def read_heads(opened: Checkpoint) -> ManySentences:
@@ -195,23 +420,24 @@ def read_heads(opened: Checkpoint) -> ManySentences:
     Raises:
         ValueError: there is none, it is damaged, or it is of other weights; the sentence says what to do.
     """
-    path = checkpoint_path(opened.name) / FILE
-    name = shown_name(opened.name)
-    again = f"python -m model.head_scores --checkpoint {name} … writes it."
+    path, about = checkpoint_path(opened.name) / FILE, _about(opened, FILE)
     if not path.is_file():
-        raise ValueError(f"The checkpoint {name} has no {FILE}. {again}")
+        raise ValueError(sentence(MISSING, **about))
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
         weights, heads = content.pop("weights"), content.pop("heads")
-        best = [tuple((str(text), float(score)) for text, score in entry["best"]) for entry in heads]
+        listed = ("best", "least", "keys", "queries", "alike", "alike_ov")
         found = ManySentences(
             **content,
-            heads=tuple(MeasuredHead(**{**entry, "best": own}) for entry, own in zip(heads, best, strict=True)),
+            heads=tuple(
+                MeasuredHead(**entry | {part: tuple(map(tuple, entry[part])) for part in listed if part in entry})
+                for entry in heads
+            ),
         )
     except (OSError, TypeError, KeyError, AttributeError, ValueError) as error:
-        raise ValueError(f"{FILE} of the checkpoint {name} is damaged ({error}). {again}") from error
+        raise ValueError(sentence(DAMAGED, error=sentence_of(error), **about)) from error
     if weights != opened.hash:
-        raise ValueError(f"{FILE} of the checkpoint {name} was measured with other weights. {again}")
+        raise ValueError(sentence(OTHER_WEIGHTS, **about))
     return found
 
 

@@ -15,6 +15,7 @@ from model.analysis.heads.many_sentences import read_heads
 from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import CHARACTERS_PER_TOKEN, Checkpoint
 from model.hooks import recording
+from model.language import sentence
 from model.needs import Need
 from model.network.attention import MultiHeadAttention
 from model.network.config import BOS, EOS
@@ -67,11 +68,17 @@ class LongRun:
 def why_no_long_run(checkpoint: Checkpoint) -> str:
     """Why `long_run` does not read this model, in a sentence; empty if it does."""
     if Need.OWN_LAYERS not in checkpoint.features:
-        return "Long texts need layers of this project's own code; this model reads as many tokens as its other pages."
+        return sentence(
+            "Long texts need layers of this project's own code; this model reads as many tokens as its other pages."
+        )
     if len(checkpoint.model.stacks) > 1:
-        return "A translator was trained on sentences: open a language model or a masked language model for long texts."
+        return sentence(
+            "A translator was trained on sentences: open a language model or a masked language model for long texts."
+        )
     if checkpoint.config.positions == "alibi":
-        return "This model adds a bias to its scores, so its weights do not follow from queries and keys alone."
+        return sentence(
+            "This model adds a bias to its scores, so its weights do not follow from queries and keys alone."
+        )
     return ""
 
 
@@ -122,7 +129,7 @@ def read_ids(checkpoint: Checkpoint, text: str) -> list[int]:
         ValueError: the text is blank.
     """
     if not text.strip():
-        raise ValueError("The text is empty: there is nothing to look at. Type at least one word.")
+        raise ValueError(sentence("The text is empty: there is nothing to look at. Type at least one word."))
     most = most_tokens(checkpoint)
     ids = checkpoint.tokenizer.encode(checkpoint.prepare(text[: CHARACTERS_PER_TOKEN * most]))
     if all(kind.causal for kind in checkpoint.kinds):

@@ -17,6 +17,7 @@ from model.background.layer_size import LayerSize
 from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import Edit, editing, recording
+from model.language import sentence
 from model.network.attention import MultiHeadAttention
 from model.network.masks import causal_mask
 from model.network.network import Network
@@ -47,21 +48,26 @@ def why_no_streaming(checkpoint: Checkpoint) -> str:
     if reason := why_no_long_run(checkpoint):
         return reason
     if not all(kind.causal for kind in checkpoint.kinds):
-        return "A model that also reads what follows writes nothing from left to right, so there is no cache to cut."
+        return sentence(
+            "A model that also reads what follows writes nothing from left to right, so there is no cache to cut."
+        )
     if checkpoint.config.positions != "rope":
-        return "Positions in the cache need a model that rotates queries and keys."
+        return sentence("Positions in the cache need a model that rotates queries and keys.")
     return ""
 
 
 def strategies(window: int) -> tuple[CachedTokens, ...]:
     """What is compared: everything, a window, and the same number of keys with the first tokens among them."""
+    kept = {"first": SINKS, "last": window - SINKS}
     return (
-        CachedTokens("all tokens", None),
-        CachedTokens(f"the last {window}", window),
+        CachedTokens(sentence("all tokens"), None),
+        CachedTokens(sentence("the last {last}", last=window), window),
         CachedTokens(
-            f"the first {SINKS} and the last {window - SINKS}, positions of the text", window - SINKS, SINKS, False
+            sentence("the first {first} and the last {last}, positions of the text", **kept), kept["last"], SINKS, False
         ),
-        CachedTokens(f"the first {SINKS} and the last {window - SINKS}, positions in the cache", window - SINKS, SINKS),
+        CachedTokens(
+            sentence("the first {first} and the last {last}, positions in the cache", **kept), kept["last"], SINKS
+        ),
     )
 
 

@@ -41,16 +41,16 @@ class NormSteps:
     subtracts no mean and adds no beta (Zhang & Sennrich 2019)."""
 
     kind: str
-    """LayerNorm or RMSNorm"""
+    """LayerNorm, RMSNorm or BatchNorm"""
 
     gamma: Array
     """(d_model,): learned factor of each dimension"""
     beta: Array | None
     """(d_model,): learned offset of each dimension; None: there is none"""
-    mean: float
-    """of the vector's components; 0 with RMSNorm"""
-    std: float
-    """sqrt(variance + eps), the divisor; the variance divides by d_model, not d_model - 1; with RMSNorm
+    mean: Array
+    """(d_model,): of the vector's components, the same for each; 0 with RMSNorm; in BatchNorm each dimension's own"""
+    std: Array
+    """(d_model,): sqrt(variance + eps), the divisor; the variance divides by d_model, not d_model - 1; with RMSNorm
     sqrt(mean square + eps)"""
     normed: Array
     """(d_model,)"""
@@ -119,9 +119,8 @@ def layer_norm(sublayer: SubLayer, position: int) -> NormSteps | None:
     if norm is None:
         return None
     x = x[position].astype(np.float64)
-    mean = x.mean() if norm.kind == "LayerNorm" else 0.0
-    std = np.sqrt(((x - mean) ** 2).mean() + norm.eps)
-    return NormSteps(norm.kind, norm.gamma, norm.beta, float(mean), float(std), norm(x))
+    mean, std = (np.broadcast_to(each, x.shape) for each in (norm.subtracts(x), norm.divides_by(x)))
+    return NormSteps(norm.kind, norm.gamma, norm.beta, mean, std, norm(x))
 
 
 @dataclass(frozen=True)

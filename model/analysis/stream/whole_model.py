@@ -17,9 +17,11 @@ from model.analysis.sweep import log_probability, sweep
 from model.background.layer_size import LayerSize
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import hook_points
-from model.interventions import Intervention, PositionsOff, ResidualOff, SublayerOff
+from model.interventions import Intervention, NormOff, PositionsOff, ResidualOff, SublayerOff
+from model.needs import Need
 from model.network.network import EMBEDDINGS
 from model.trace import Array, Attention, Norm, Stream, SubLayer, Trace
+from model.tracer import read_norm
 
 ATTENTIONS = ("self_attn", "cross_attn")
 SIDES = {"encoder": "source", "decoder": "target"}
@@ -55,6 +57,8 @@ class Box:
     """whether what it adds has a place of its own: positions are added apart, a residual connection is not shared"""
     beside: bool = False
     """whether its sub-layer reads what the layer reads, not what the sub-layer before it has added"""
+    has_norm: bool = False
+    """whether the norm of its sub-layer can be left out"""
 
     @property
     def name(self) -> str:
@@ -63,14 +67,15 @@ class Box:
         return ".".join(str(each) for each in (self.stack, self.layer, inside, self.part) if each is not None)
 
     def switches(self) -> dict[str, Intervention]:
-        """How it can be switched off: "off" and "residual", as far as it can."""
+        """How it can be switched off: "off", "residual" and "norm", as far as it can."""
         place = {"stack": self.stack, "layer": self.layer, "name": self.sublayer}
         residual = {"residual": ResidualOff(**place)} if self.removable else {}
         if self.part == "positions":
             return {"off": PositionsOff(SIDES[self.stack])} if self.removable else {}
+        norm = {"norm": NormOff(**place)} if self.has_norm else {}
         if self.part == self.sublayer:
-            return {"off": SublayerOff(**place), **residual}
-        return residual if self.part in ("add", "add_norm") else {}
+            return {"off": SublayerOff(**place), **residual, **norm}
+        return {"add": residual, "add_norm": residual | norm, "norm": norm}.get(self.part, {})
 
 
 def model_boxes(checkpoint: Checkpoint, trace: Trace) -> tuple[Box, ...]:
@@ -82,10 +87,13 @@ def model_boxes(checkpoint: Checkpoint, trace: Trace) -> tuple[Box, ...]:
         shares = measure_stream(trace, name).share[:, 1:].T
         for sublayer, share in zip(stream.sublayers, shares, strict=True):
             own = learned.get((name, sublayer.layer))
-            found = _sublayer_boxes(trace, sublayer, share, own or {}, checkpoint.config.activation)
+            has_norm = Need.OWN_LAYERS in checkpoint.features and checkpoint.config.norm_function != "none"
+            found = _sublayer_boxes(trace, sublayer, share, own or {}, checkpoint.config.activation, has_norm)
+            if has_norm:
+                found = [_with_norm(checkpoint, sublayer, box) for box in found]
             # The layers of ALBERT share their weights: those of the first are counted.
             boxes += [replace(box, shared=box.shared or own is None) for box in found]
-        if norm := checkpoint.norm_after(name):
+        if norm := stream.last_norm:
             ends = {"in": lengths(stream.sublayers[-1].after), "out": lengths(stream.final)}
             boxes.append(Box(name, None, "norm", ends, **_norm(norm)))
     return (*boxes, *_output_boxes(checkpoint, trace))
@@ -108,7 +116,7 @@ def switch_off_each(checkpoint: Checkpoint, trace: Trace) -> Iterator[dict[str, 
     switches = {
         f"{box.name} {switch}": change
         for box in model_boxes(checkpoint, trace)
-        if box.part not in ("add", "add_norm")
+        if box.part not in ("add", "add_norm", "norm")
         for switch, change in box.switches().items()
     }
     found = dict.fromkeys(switches, np.nan)
@@ -149,7 +157,7 @@ def _input_boxes(checkpoint: Checkpoint, stream: Stream) -> list[Box]:
 
 
 def _sublayer_boxes(
-    trace: Trace, sublayer: SubLayer, share: Array, learned: Mapping[str, int], activation: str
+    trace: Trace, sublayer: SubLayer, share: Array, learned: Mapping[str, int], activation: str, has_norm: bool
 ) -> list[Box]:
     """The sub-layer and what stands around it: "Add & norm" after it, or a norm before and a sum after it."""
     name, pre = sublayer.name, sublayer.norm_first
@@ -158,7 +166,7 @@ def _sublayer_boxes(
     place, beside = (sublayer.stack, sublayer.layer), sublayer.placement == "parallel"
     result = update if sublayer.result is None else lengths(sublayer.result)
     ends = {"in": normed if pre else before, "out": result, "share": share}
-    inside = {"sublayer": name, "removable": not beside, "beside": beside}
+    inside = {"sublayer": name, "removable": sublayer.adds and not beside, "beside": beside}
     if name in ATTENTIONS:
         attention = trace.attention("cross" if name == "cross_attn" else f"{sublayer.stack}_self", sublayer.layer)
         details = _attention(attention)
@@ -169,15 +177,28 @@ def _sublayer_boxes(
     inner = Box(*place, name, ends, parameters=learned.get(name, 0), **details, **inside)
     sums = {"residual": before, "update": update, "added": added, "share": share, "out": lengths(sublayer.after)}
     norm = {} if sublayer.norm is None else _norm(sublayer.norm)
+    if not (sublayer.adds or pre):
+        return [inner, Box(*place, "norm", {"in": added, "out": normed}, **norm, **inside)]
     if not pre:
         return [inner, Box(*place, "add_norm", sums, **norm, **inside)]
     reads = {"in": lengths(sublayer.norm_input), "out": normed}
-    boxes = [Box(*place, "norm", reads, shared=_shares_norm(trace, sublayer), **norm, **inside)] if norm else []
+    boxes = []
+    if norm or has_norm:
+        boxes.append(Box(*place, "norm", reads, shared=_shares_norm(trace, sublayer), **norm, **inside))
     boxes.append(inner)
     if sublayer.result is not None:
         after = {"in": result, "out": update}
         boxes.append(Box(*place, "norm_after", after, **_norm(sublayer.result_norm), **inside))
-    return [*boxes, Box(*place, "add", sums, **inside)]
+    return [*boxes, Box(*place, "add", sums, **inside)] if sublayer.adds else boxes
+
+
+def _with_norm(checkpoint: Checkpoint, sublayer: SubLayer, box: Box) -> Box:
+    """The box of a sub-layer whose norm can be left out; one that is keeps what it has learned."""
+    if sublayer.norm is None and box.part in ("norm", "add_norm"):
+        path = f"{sublayer.stack}.layers.{sublayer.layer}.{sublayer.name}_residual.norm"
+        learned = _norm(read_norm(checkpoint.model.get_submodule(path)))
+        box = replace(box, **learned | {"facts": {"norm": "left out"}})
+    return replace(box, has_norm=True)
 
 
 def _shares_norm(trace: Trace, sublayer: SubLayer) -> bool:

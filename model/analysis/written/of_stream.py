@@ -19,7 +19,8 @@ _HEAD = re.compile(r"(encoder_self|decoder_self|cross) (\d+)\.(\d+)")
 def written_parts(trace: Trace, stack: str) -> Sequence[Stage]:
     """The residual stream before each sub-layer as a sum over the parts that wrote it.
 
-    A stage is computed when it is asked for, from the one before it, and only the last one is kept.
+    A stage is computed when it is asked for, from the one before it, and only the last one is kept. What each neuron
+    of a feed-forward wrote, `model.analysis.stream.residual_stream.neurons` says: h_i w_i.
 
     Args:
         trace: a run; of a saved one, one that was saved with the norm after its last layer.
@@ -94,7 +95,7 @@ def stages(trace: Trace, stack: str, rows: Sequence[int] | None = None, keys: bo
         place = f"{stack} {sublayer.layer} {sublayer.name}"
         parts = completed(parts, sublayer.before[take], f"{place} input changed") if check else parts
         yield sublayer, parts
-        parts = parts | _sublayer_parts(trace, sublayer, take, keys, check)
+        parts = (parts if sublayer.adds else {}) | _sublayer_parts(trace, sublayer, take, keys, check)
         parts = completed(parts, sublayer.added[take], f"{place} sum changed") if check else parts
         if sublayer.placement == "post" and sublayer.norm is not None:
             parts = through(sublayer.norm, sublayer.added[take], parts, f"{place} beta")
@@ -129,7 +130,7 @@ def pull_back(trace: Trace, stack: str, directions: Array, rows: Sequence[int], 
         terms.update({name: (part * d).sum(axis=-1) for name, part in parts.items()})
 
     def back(norm: Norm, x: Array, beta: str) -> Array:
-        add({} if norm.beta is None else {beta: norm.beta.astype(np.float64)[None]})
+        add({} if norm.offset is None else {beta: norm.offset[None]})
         return freeze(norm, x[take], transposed=True)(d)
 
     following, name = None, f"{stack} output changed"
@@ -142,9 +143,11 @@ def pull_back(trace: Trace, stack: str, directions: Array, rows: Sequence[int], 
         if sublayer.placement == "post" and sublayer.norm is not None:
             d = back(sublayer.norm, sublayer.added, f"{place} beta")
         if check:
-            before = sublayer.before[take].astype(np.float64)
+            before = sublayer.before[take].astype(np.float64) * sublayer.adds
             add(_difference(sublayer.added[take], before + sublayer.out[take], f"{place} sum changed"))
         add(_sublayer_parts(trace, sublayer, take, keys, check))
+        if not sublayer.adds:
+            return dict(reversed(terms.items()))
         following, name = sublayer.before[take], f"{place} input changed"
     if check and following is not None:
         add(_difference(following, stream.embedded.stream[take], name))
@@ -160,20 +163,17 @@ def _difference(whole: Array, summed: Array, name: str) -> Parts:
 def through(norm: Norm, x: Array, parts: Mapping[str, Array], beta: str) -> Parts:
     """What a norm of `x`, (row, width), makes of the parts of x: its mean is each part's own, its scale frozen.
 
-    The norm's beta, where it has one, is a part of its own with the name `beta`.
+    What the norm adds whatever it reads, its beta, is a part of its own with the name `beta`.
     """
     linear = freeze(norm, x)
     normed = {name: linear(part) for name, part in parts.items()}
-    return normed if norm.beta is None else normed | {beta: np.broadcast_to(norm.beta.astype(np.float64), x.shape)}
+    return normed if norm.offset is None else normed | {beta: np.broadcast_to(norm.offset, x.shape)}
 
 
 def freeze(norm: Norm, x: Array, transposed: bool = False) -> Callable[[Array], Array]:
     """The linear function that a norm is with the scale that it has at `x`, (row, width), without its beta; or its
     transpose."""
-    x = x.astype(np.float64)
-    centres = norm.kind == "LayerNorm"
-    centred = x - x.mean(axis=-1, keepdims=True) if centres else x
-    scale = norm.gamma / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + norm.eps)
+    centres, scale = norm.kind == "LayerNorm", norm.gamma / norm.divides_by(x.astype(np.float64))
 
     def centre(part: Array) -> Array:
         return part - part.mean(axis=-1, keepdims=True) if centres else part

@@ -15,6 +15,7 @@ from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
 
 from model.checkpoints.devices import available_memory
 from model.checkpoints.files import CheckpointError, quote, read_json_object, sha256
+from model.language import joined, sentence, sentence_of
 
 FILES = ("*.safetensors", "*.json", "*.txt", "*.model", "*.spm", "*.jinja")
 """what is downloaded: weights, configuration, tokenizer"""
@@ -45,8 +46,11 @@ def find_folder(name: str) -> Path:
         return Path(snapshot_download(name, local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError, OSError, ValueError) as error:
         raise CheckpointError(
-            f"{name} is neither a folder nor in the local Hugging Face cache. "
-            "Start the app with --download, or give the path of a folder."
+            sentence(
+                "{name} is neither a folder nor in the local Hugging Face cache. Start the app with --download, or "
+                "give the path of a folder.",
+                name=name,
+            )
         ) from error
 
 
@@ -61,7 +65,9 @@ def download(name: str) -> Path:
     try:
         return Path(snapshot_download(name, allow_patterns=list(FILES)))
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
-        raise CheckpointError(f"{name} could not be downloaded: {error}") from error
+        raise CheckpointError(
+            sentence("{name} could not be downloaded: {error}", name=name, error=sentence_of(error))
+        ) from error
 
 
 def read_tokenizer(folder: Path) -> Any:
@@ -79,8 +85,15 @@ def read_tokenizer(folder: Path) -> Any:
     try:
         return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:
-        named = " and ".join(there) or "its files"
-        raise CheckpointError(f"{folder}: its tokenizer cannot be read from {named} ({quote(error)}).") from error
+        named = joined(there) if there else sentence("its files")
+        raise CheckpointError(
+            sentence(
+                "{folder}: its tokenizer cannot be read from {named} ({error}).",
+                folder=folder,
+                named=named,
+                error=quote(error),
+            )
+        ) from error
 
 
 def _needs_no_vocabulary(folder: Path) -> bool:
@@ -106,10 +119,16 @@ def read_settings(folder: Path) -> dict[str, Any]:
     if not (folder / "config.json").is_file():
         if adapters(folder):
             raise CheckpointError(
-                f"{folder} holds an adapter ({adapters(folder)[0]}) without its base model. Merge the two with peft "
-                "(merge_and_unload), write them with save_pretrained, and open that folder."
+                sentence(
+                    "{folder} holds an adapter ({adapter}) without its base model. Merge the two with peft "
+                    "(merge_and_unload), write them with save_pretrained, and open that folder.",
+                    folder=folder,
+                    adapter=adapters(folder)[0],
+                )
             )
-        raise CheckpointError(f"{folder} has no config.json: it is no model in transformers' format.")
+        raise CheckpointError(
+            sentence("{folder} has no config.json: it is no model in transformers' format.", folder=folder)
+        )
     return read_json_object(folder / "config.json")
 
 
@@ -119,20 +138,46 @@ def check_settings(folder: Path, settings: Mapping[str, Any], tensors: int) -> N
     for name, value in _each_setting(settings):
         if name in ("quantization_config", "compression_config") and value is not None:
             method = value.get("quant_method") if isinstance(value, dict) else None
-            raise quantised(folder, f"by {method}" if isinstance(method, str) else f"config.json has {name}")
+            raise quantised(
+                folder,
+                sentence("by {method}", method=method)
+                if isinstance(method, str)
+                else sentence("config.json has {name}", name=name),
+            )
         if not isinstance(value, int | float) or isinstance(value, bool):
             continue
         if name.endswith(("layers", "n_layer")) and value > tensors:
             raise CheckpointError(
-                f"{folder}: the weights have {tensors} tensors, fewer than the model has layers ({name} is {value:.4g} "
-                "in config.json)."
+                sentence(
+                    "{folder}: the weights have {tensors} tensors, fewer than the model has layers ({name} is "
+                    "{value:.4g} in config.json).",
+                    folder=folder,
+                    tensors=tensors,
+                    name=name,
+                    value=value,
+                )
             )
         if isinstance(value, int) and "theta" not in name and not -LARGEST_SIZE <= value <= LARGEST_SIZE:
-            raise CheckpointError(f"{path} describes no model: {name} is too large a number.")
+            raise CheckpointError(
+                sentence("{path} describes no model: {name} is too large a number.", path=path, name=name)
+            )
         if value < 1 and POSITIVE.search(name):
-            raise CheckpointError(f"{path} describes no model: {name} is {value}, and must be at least 1.")
+            raise CheckpointError(
+                sentence(
+                    "{path} describes no model: {name} is {value}, and must be at least 1.",
+                    path=path,
+                    name=name,
+                    value=value,
+                )
+            )
         if name == "num_labels" and value > MOST_LABELS:
-            raise CheckpointError(f"{path} describes no model: num_labels is {value:.4g}, and at most 100,000 can be.")
+            raise CheckpointError(
+                sentence(
+                    "{path} describes no model: num_labels is {value:.4g}, and at most 100,000 can be.",
+                    path=path,
+                    value=value,
+                )
+            )
 
 
 def check_memory(folder: Path, parameters: int) -> None:
@@ -140,8 +185,14 @@ def check_memory(folder: Path, parameters: int) -> None:
     free = available_memory()
     if 4 * parameters > SHARE_OF_MEMORY * free:
         raise CheckpointError(
-            f"{folder} has {parameters:,} parameters, {4 * parameters / 1e9:.1f} GB in single precision; of the "
-            f"{free / 1e9:.1f} GB of memory that are free, at most half may be used. Choose a smaller model."
+            sentence(
+                "{folder} has {parameters:,} parameters, {needed:.1f} GB in single precision; of the {free:.1f} GB of "
+                "memory that are free, at most half may be used. Choose a smaller model.",
+                folder=folder,
+                parameters=parameters,
+                needed=4 * parameters / 1e9,
+                free=free / 1e9,
+            )
         )
 
 
@@ -155,8 +206,12 @@ def _each_setting(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def quantised(folder: Path, how: str) -> CheckpointError:
     return CheckpointError(
-        f"{folder} is quantised ({how}): its matrices are stored as codes, which this app does not decode. "
-        "Open the original weights, in 16 or 32 bits."
+        sentence(
+            "{folder} is quantised ({how}): its matrices are stored as codes, which this app does not decode. Open "
+            "the original weights, in 16 or 32 bits.",
+            folder=folder,
+            how=how,
+        )
     )
 
 
@@ -165,23 +220,39 @@ def weight_files(folder: Path) -> list[Path]:
     those that an index names."""
     named = read_settings(folder).get("transformers_weights") or WEIGHTS
     if not isinstance(named, str):
-        raise CheckpointError(f"{folder / 'config.json'}: transformers_weights is no name of a file.")
+        raise CheckpointError(
+            sentence("{path}: transformers_weights is no name of a file.", path=folder / "config.json")
+        )
     first = _inside(folder, named, "config.json")
     if named == WEIGHTS and not first.is_file() and (folder / INDEX).is_file():
         first = folder / INDEX
     if not first.is_file():
-        other = "; .bin files are not opened, because they can run code" if any(folder.glob("*.bin")) else ""
-        raise CheckpointError(f"{folder} has no {named}{other}. Write the folder with save_pretrained.")
+        other = sentence("; .bin files are not opened, because they can run code") if any(folder.glob("*.bin")) else ""
+        raise CheckpointError(
+            sentence(
+                "{folder} has no {named}{other}. Write the folder with save_pretrained.",
+                folder=folder,
+                named=named,
+                other=other,
+            )
+        )
     if not first.name.endswith(".index.json"):
         return [first]
     shards = read_json_object(first).get("weight_map")
     if not isinstance(shards, dict) or not shards or not all(isinstance(name, str) for name in shards.values()):
-        raise CheckpointError(f"{first} is no index of weights: weight_map must give the file of each tensor.")
+        raise CheckpointError(
+            sentence("{first} is no index of weights: weight_map must give the file of each tensor.", first=first)
+        )
     files = [_inside(folder, name, first.name) for name in sorted(set(shards.values()))]
     for path in files:
         if not path.is_file():
             raise CheckpointError(
-                f"{folder} has no {path.name}, which {first.name} names. Copy the whole folder again."
+                sentence(
+                    "{folder} has no {name}, which {index} names. Copy the whole folder again.",
+                    folder=folder,
+                    name=path.name,
+                    index=first.name,
+                )
             )
     return files
 
@@ -189,7 +260,14 @@ def weight_files(folder: Path) -> list[Path]:
 def _inside(folder: Path, name: str, source: str) -> Path:
     """The file of that name in the folder; nothing elsewhere is read."""
     if Path(name).is_absolute() or ".." in Path(name).parts or not name.endswith((".safetensors", ".index.json")):
-        raise CheckpointError(f"{folder}: {source} names {name!r}, which is no safetensors file in this folder.")
+        raise CheckpointError(
+            sentence(
+                "{folder}: {source} names {name!r}, which is no safetensors file in this folder.",
+                folder=folder,
+                source=source,
+                name=name,
+            )
+        )
     return folder / name
 
 
@@ -202,7 +280,11 @@ def shapes_of(files: Iterable[Path]) -> dict[str, tuple[int, ...]]:
                 shapes |= {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
         except (SafetensorError, OSError) as error:
             raise CheckpointError(
-                f"{path} is not a valid safetensors file ({quote(error)}). Copy it again, or download it again."
+                sentence(
+                    "{path} is not a valid safetensors file ({error}). Copy it again, or download it again.",
+                    path=path,
+                    error=quote(error),
+                )
             ) from error
     return shapes
 

@@ -4,7 +4,6 @@ It is given tensors and no folder, so it finds no adapter, no pickle and no code
 """
 
 import copy
-import hashlib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,6 +36,7 @@ from model.checkpoints.huggingface.files import (
     shapes_of,
     weight_files,
 )
+from model.language import sentence
 
 HEADS = (AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoModelForMaskedLM)
 STACKS = (AutoModel, AutoModelForTextEncoding)
@@ -85,23 +85,18 @@ def read_model(folder: Path) -> StoredModel:
             notes = [*_head_notes(config, model, bool(problems)), *_notes(folder, files, model, info)]
             return StoredModel(model.eval(), tuple(notes))
         problems.append(problem)
-    raise CheckpointError(f"{folder}: {problems[0]} Copy the whole folder again.")
-
-
-def parameters_hash(model: nn.Module) -> str:
-    """SHA-256 of all parameters of a model that was not read from a folder."""
-    found = hashlib.sha256()
-    for name, parameter in model.named_parameters():
-        found.update(name.encode())
-        found.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-    return found.hexdigest()
+    raise CheckpointError(
+        sentence("{folder}: {problem} Copy the whole folder again.", folder=folder, problem=problems[0])
+    )
 
 
 def _read_config(folder: Path) -> Any:
     try:
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:
-        raise CheckpointError(f"{folder / 'config.json'} cannot be used: {quote(error)}.") from error
+        raise CheckpointError(
+            sentence("{path} cannot be used: {error}.", path=folder / "config.json", error=quote(error))
+        ) from error
 
 
 def _empty_models(folder: Path, config: Any, names: Mapping[str, Any]) -> list[nn.Module]:
@@ -113,7 +108,13 @@ def _empty_models(folder: Path, config: Any, names: Mapping[str, Any]) -> list[n
     mappings = [auto._model_mapping for auto in (*HEADS, *STACKS) if type(config) in auto._model_mapping]
     classes = list(dict.fromkeys(mapping[type(config)] for mapping in mappings))
     if not classes:
-        raise CheckpointError(f"{folder}: transformers has no text model for the family {config.model_type!r}.")
+        raise CheckpointError(
+            sentence(
+                "{folder}: transformers has no text model for the family {model_type!r}.",
+                folder=folder,
+                model_type=config.model_type,
+            )
+        )
     stacks = [auto._model_mapping.get(type(config), None) for auto in STACKS]
     named = _named_class(config)
     other_head = named not in ("", *(each.__name__ for each in classes))
@@ -129,7 +130,9 @@ def _empty_models(folder: Path, config: Any, names: Mapping[str, Any]) -> list[n
         preferred = (each in stacks) != other_head, writes != bool(getattr(config, "is_decoder", False)), number
         found.append((each.__name__ != named, *_compare_names(model, names), *preferred, model))
     if not found:
-        raise CheckpointError(f"{folder / 'config.json'} describes no model: {quote(problem)}.") from problem
+        raise CheckpointError(
+            sentence("{path} describes no model: {problem}.", path=folder / "config.json", problem=quote(problem))
+        ) from problem
     return [model for *_, model in sorted(found, key=lambda each: each[:-1])]
 
 
@@ -168,8 +171,13 @@ def _check_size(folder: Path, models: Sequence[nn.Module], found: int) -> list[n
     fitting = [model for model, wanted in sizes.items() if wanted <= 2 * found + 2**16]
     if not fitting:
         raise CheckpointError(
-            f"{folder}: the weights hold {found:,} numbers, the configuration asks for {sizes[models[0]]:,}. "
-            "Copy the whole folder again."
+            sentence(
+                "{folder}: the weights hold {found:,} numbers, the configuration asks for {size:,}. Copy the whole "
+                "folder again.",
+                folder=folder,
+                found=found,
+                size=sizes[models[0]],
+            )
         )
     check_memory(folder, max(sizes[model] for model in fitting))
     return fitting
@@ -181,20 +189,29 @@ def _check_numbers(folder: Path, weights: Mapping[str, Tensor], models: Sequence
     parameters = {name for model in models for name in _plain_names(model, dict(model.named_parameters()))}
     for name, tensor in weights.items():
         if name.endswith(QUANTISED):
-            raise quantised(folder, f"it has {name}")
+            raise quantised(folder, sentence("it has {name}", name=name))
         learned = any(_plain_names(model, [name]) <= parameters for model in models)
         if not learned and any(re.search(pattern, name) for pattern in ignored):
             continue
         if tensor.dtype not in DTYPES and (learned or tensor.is_floating_point()):
             kind = str(tensor.dtype).removeprefix("torch.")
             raise CheckpointError(
-                f"{folder}: {name} is stored as {kind}, not as floats of 16 to 64 bits: the weights are quantised or "
-                "damaged. Open the original weights."
+                sentence(
+                    "{folder}: {name} is stored as {kind}, not as floats of 16 to 64 bits: the weights are quantised "
+                    "or damaged. Open the original weights.",
+                    folder=folder,
+                    name=name,
+                    kind=kind,
+                )
             )
         if tensor.dtype in DTYPES and not tensor.float().isfinite().all():
             raise CheckpointError(
-                f"{folder}: the weights have values in {name} that are not finite numbers. Copy the folder again, or "
-                "take weights from before they appeared."
+                sentence(
+                    "{folder}: the weights have values in {name} that are not finite numbers. Copy the folder again, "
+                    "or take weights from before they appeared.",
+                    folder=folder,
+                    name=name,
+                )
             )
 
 
@@ -225,7 +242,9 @@ def _fill(folder: Path, factory: type, config: Any, weights: Mapping[str, Tensor
             **_options(factory, weights),
         )
     except Exception as error:
-        raise CheckpointError(f"{folder} cannot be opened: {quote(error)}.") from error
+        raise CheckpointError(
+            sentence("{folder} cannot be opened: {error}.", folder=folder, error=quote(error))
+        ) from error
 
 
 def _read_generation_settings(folder: Path, model: nn.Module) -> None:
@@ -247,7 +266,9 @@ def _read_generation_settings(folder: Path, model: nn.Module) -> None:
                 **nowhere,
             )
     except Exception as error:
-        raise CheckpointError(f"{folder / 'generation_config.json'} cannot be used: {quote(error)}.") from error
+        raise CheckpointError(
+            sentence("{path} cannot be used: {error}.", path=folder / "generation_config.json", error=quote(error))
+        ) from error
 
 
 def _head_notes(config: Any, model: nn.Module, lacks: bool) -> list[str]:

@@ -41,6 +41,9 @@ from model.trace import Kind, Norm, Projections, StackName
 EXACT = 1e-5
 """An attention whose output our steps do not repeat this closely does something unknown to them."""
 
+EDITED = ("q", "k", "v", "scores", "mask", "scaled", "bias", "masked", "temperature", "pattern", "z")
+"""points of an attention with whose results it goes on, where our steps repeat it"""
+
 
 class Unreadable(ValueError):
     """The model's attention cannot be read; the message says why."""
@@ -205,10 +208,13 @@ class HookedModel(Network):
         return self.logits(logits)
 
     def run(self, *texts: Tensor) -> Any:
-        """What transformers' model returns for token ids (batch, position); in a batch of several, pads at the end of
-        a text are masked."""
+        """What transformers' model returns for token ids (batch, position); one source serves all targets.
+
+        In a batch of several texts, pads at the end of a text are masked.
+        """
         options = {}
-        if len(texts[0]) > 1:
+        texts = tuple(ids.expand(len(texts[-1]), -1) for ids in texts)
+        if bool((texts[0] != texts[0][:1]).any()):
             options["attention_mask"] = (texts[0] != self.pad).flip(-1).cumsum(-1).flip(-1).clamp(max=1)
         if self.separator is not None:
             options["token_type_ids"] = number_segments(texts[0], self.separator)
@@ -273,6 +279,32 @@ class HookedModel(Network):
 
     def end_point(self, path: str) -> str:
         return f"{path}.end"
+
+    def edits_reach(self, path: str) -> bool:
+        """As of every network; many points of a Hugging Face model are only read."""
+        parent, _, point = path.rpartition(".")
+        owner = self.get_submodule(parent)
+        if isinstance(owner, AttentionPoints):
+            site = next(site for site in self.sites.values() if owner in site.points)
+            found = self.attention_parts[site]
+            return found.w_o is not None if point == "out" else site.exact and point in EDITED
+        if parent in EMBEDDINGS.values():
+            return point in ("positional", "sum")
+        if point in ("normed", "contribution"):
+            block, i = self._find_sublayer(parent.removesuffix("_residual"))
+            made = block.arrangement.norms if point == "normed" else block.arrangement.after_norms
+            return made[i] is not None
+        if point == "before":
+            return self._can_move_stream(*self._find_sublayer(parent.removesuffix("_residual")))
+        return path.endswith((".end", ".feed_forward.out"))
+
+    @staticmethod
+    def _can_move_stream(block: Block, i: int) -> bool:
+        """Whether the stream that reaches a sub-layer is its layer's input, or what a norm made or reads."""
+        arrangement = block.arrangement
+        if i == 0 or arrangement.placement == "post":
+            return True
+        return arrangement.placement != "parallel" and arrangement.norms[i] is not None
 
     def _find_sublayer(self, path: str) -> tuple[Block, int]:
         """The layer of the sub-layer at `path`, and its number there."""
@@ -564,9 +596,10 @@ class HookedModel(Network):
         arrangement, names = block.arrangement, block.names
         place = partial(_Place, block.sites[0], block.layers)
         block.module.register_forward_pre_hook(
-            partial(_read_stream, place("self_attn_residual", "before")), with_kwargs=True
+            partial(_lead_stream, place("self_attn_residual", "before")), with_kwargs=True
         )
-        _after(block.module, place("", "end", done=True), edits=False)
+        _after(block.module, partial(_carry_on, block.module))
+        _after(block.module, place("", "end", done=True))
         w_2 = arrangement.w_2
         if hasattr(w_2, "weight"):
             w_2.register_forward_pre_hook(
@@ -586,8 +619,8 @@ class HookedModel(Network):
                 _after(norm.module, place(f"{name}_residual", "normed", done=done))
             if after := arrangement.after_norms[i]:
                 _after(after.module, place(f"{name}_residual", "contribution", done=True))
-            if i and arrangement.placement != "parallel":
-                _attach_before(arrangement, i, place(f"{name}_residual", "before", done=True))
+            if i and self._can_move_stream(block, i):
+                _attach_before(block, i, place(f"{name}_residual", "before", done=True))
 
 
 class _DrawingFrom(TorchFunctionMode):
@@ -638,12 +671,13 @@ def _attach_site(module: nn.Module, site: HookedAttention, found: AttentionParts
         module.register_forward_pre_hook(partial(_read_angles, site), with_kwargs=True)
 
 
-def _attach_before(arrangement: BlockLayout, i: int, point: _Place) -> None:
+def _attach_before(block: Block, i: int, point: _Place) -> None:
     """The stream that reaches a layer's second or third sub-layer: what a norm made, or what a norm reads."""
-    if arrangement.placement == "post":
-        _after(arrangement.norms[i - 1].module, point, edits=False)
-    elif norm := arrangement.norms[i]:
-        norm.module.register_forward_pre_hook(partial(_read_stream, point), with_kwargs=True)
+    norms = block.arrangement.norms
+    if block.arrangement.placement == "post":
+        _after(norms[i - 1].module, point)
+    else:
+        norms[i].module.register_forward_pre_hook(partial(_move_stream, block.module, point), with_kwargs=True)
 
 
 def _points(*names: str) -> nn.Module:
@@ -738,6 +772,53 @@ def _read_turned(point: Callable[[Tensor], Tensor], _module: nn.Module, args: tu
 
 def _read_stream(place: _Place, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]) -> None:
     place(args[0] if args else keywords["hidden_states"])
+
+
+def _lead_stream(
+    place: _Place, block: nn.Module, args: tuple, keywords: Mapping[str, Any]
+) -> tuple[tuple, Mapping[str, Any]] | None:
+    """As `_read_stream`, of a layer's input, with which the layer goes on."""
+    first = args[0] if args else keywords["hidden_states"]
+    _moved_streams().pop(block, None)  # of a pass that an error has ended
+    x = batched(first)
+    edited = place(x)
+    if edited is x:
+        return None
+    edited = edited.reshape(first.shape)
+    return ((edited, *args[1:]), keywords) if args else (args, {**keywords, "hidden_states": edited})
+
+
+def _move_stream(
+    block: nn.Module, place: _Place, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]
+) -> tuple[tuple, Mapping[str, Any]] | None:
+    """As `_lead_stream`, of what a norm in the middle of a layer reads.
+
+    The layer's own residual connection keeps the stream as it was: what an edit adds to it is added again before the
+    next norm, and at the layer's end.
+    """
+    first = args[0] if args else keywords["hidden_states"]
+    x = _carry_on(block, batched(first), done=False)
+    edited = place(x)
+    if edited is x and block not in _moved_streams():
+        return None
+    _moved_streams()[block] = edited - batched(first)
+    edited = edited.reshape(first.shape)
+    return ((edited, *args[1:]), keywords) if args else (args, {**keywords, "hidden_states": edited})
+
+
+def _carry_on(block: nn.Module, x: Tensor, done: bool = True) -> Tensor:
+    """The stream of a layer with what edits have added to it; `done`: at the layer's end."""
+    moved = _moved_streams()
+    added = moved.pop(block, None) if done else moved.get(block)
+    return x if added is None else x + added.reshape(x.shape)
+
+
+def _moved_streams() -> dict[nn.Module, Tensor]:
+    """Those of this pass; an encoder that runs by itself has begun none."""
+    run = PASS.get()
+    if run is None:
+        PASS.set(run := Pass())
+    return run.moved
 
 
 def _read_first(place: _Place, _module: nn.Module, args: tuple) -> None:

@@ -19,8 +19,9 @@ from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.translator import Translator
 from model.generation.search import Hypothesis, hypothesis
 from model.interventions import Intervention, applied
+from model.language import sentence
 from model.needs import Need
-from model.trace import Array, Norm, Prompt, StackName, Stream, Tokens, Trace
+from model.trace import Array, Prompt, StackName, Stream, Tokens, Trace
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,9 +73,6 @@ class HookedCheckpoint(Checkpoint):
             return rows
         return rows + self.model.embeddings[stream.name].types[list(segments)].double().cpu().numpy()
 
-    def norm_after(self, stack: StackName) -> Norm | None:
-        return self.model.final_norms[stack]
-
     @property
     def logits_head(self) -> LogitsHead:
         head = self.model.head
@@ -96,7 +94,9 @@ class HookedCheckpoint(Checkpoint):
         """As of every checkpoint."""
         head, has = self.model.head, self.logits_head
         if head.unknown or not head.modules:
-            raise ValueError(f"How the logits of {self.name} follow from its last layer could not be read.")
+            raise ValueError(
+                sentence("How the logits of {name} follow from its last layer could not be read.", name=self.name)
+            )
         if has.layers:
             return self._logit_gradient(final, token)
         w, b = matrix(head.modules[0])
@@ -170,7 +170,13 @@ class HookedLanguageModel(HookedCheckpoint, LanguageModel):
             return super()._read_both(source, target)
         ids = [*self._read(source), *self.tokenizer.encode(target)]
         if len(ids) + 1 > self.token_limit:
-            raise ValueError(f"The chat has {len(ids) + 1:,} tokens; at most {self.token_limit} fit. Shorten it.")
+            raise ValueError(
+                sentence(
+                    "The chat has {count:,} tokens; at most {limit} fit. Shorten it.",
+                    count=len(ids) + 1,
+                    limit=self.token_limit,
+                )
+            )
         return ids
 
     def trace_ids(self, source: Prompt, next_ids: Sequence[int], interventions: Sequence[Intervention] = ()) -> Trace:
@@ -179,7 +185,7 @@ class HookedLanguageModel(HookedCheckpoint, LanguageModel):
             return super().trace_ids(source, next_ids, interventions)
         prompt = self.tokenizer.describe_chat(source)
         if prompt.ids[1 : len(next_ids) + 1] != tuple(next_ids[: len(prompt) - 1]):
-            raise ValueError("The tokens do not begin with those of the chat.")
+            raise ValueError(sentence("The tokens do not begin with those of the chat."))
         written = self.tokenizer.describe(next_ids[len(prompt) - 1 :])
         chat = _append(prompt, replace(written, roles=("assistant",) * len(written)))
         reads = replace(chat.between(0, len(next_ids)), prompt_length=len(prompt))
@@ -228,7 +234,9 @@ class HookedTranslator(HookedCheckpoint, Translator):
     ) -> list[str]:
         """What the model writes for each text; blank text gives an empty string. Arguments as of `Translator`."""
         if isinstance(texts, str):
-            raise ValueError("translate takes a list of sentences: write translate([sentence]) for a single one.")
+            raise ValueError(
+                sentence("translate takes a list of sentences: write translate([sentence]) for a single one.")
+            )
         sources = {text: self._ids_to_end(text, "source") for text in texts if text.strip()}
         found = {text: self._decode([ids], beam_size, alpha, interventions)[0] for text, ids in sources.items()}
         return [self.tokenizer.decode(found[text].tokens) if text in found else "" for text in texts]
@@ -251,7 +259,7 @@ class HookedTranslator(HookedCheckpoint, Translator):
         prefix: Sequence[int] = (),
     ) -> list[Hypothesis]:
         if beam_size < 1:
-            raise ValueError(f"beam_size must be at least 1, got {beam_size}")
+            raise ValueError(sentence("beam_size must be at least 1, got {beam_size}", beam_size=beam_size))
         found = []
         for source in sources:
             tokens = self._search(source, beam_size, alpha, interventions, prefix, len(source) + 50)

@@ -8,10 +8,11 @@ from pathlib import Path
 from torch import nn
 
 from model.cancel import cancellable
+from model.checkpoints.checkpoint import parameters_hash
 from model.checkpoints.devices import pick_device
 from model.checkpoints.files import CheckpointError, quote
 from model.checkpoints.huggingface.files import download, find_folder, read_tokenizer, weights_hash
-from model.checkpoints.huggingface.loading import parameters_hash, read_model
+from model.checkpoints.huggingface.loading import read_model
 from model.checkpoints.huggingface.network import HookedModel, Unreadable
 from model.checkpoints.huggingface.opened import (
     HookedCheckpoint,
@@ -24,6 +25,7 @@ from model.checkpoints.huggingface.reader import HookedReader
 from model.checkpoints.huggingface.steps import obeyed_settings
 from model.checkpoints.huggingface.verifying import leave_out_unverified
 from model.checkpoints.huggingface.vocabulary import Vocabulary, WrongTokenizer, check_tokenizer
+from model.language import sentence, sentence_of
 from model.trace import Tokens
 from model.tracer import build_trace
 
@@ -88,7 +90,7 @@ def _try(opened: HookedCheckpoint) -> None:
             opened.model, opened.tokenizer, ("", ""), stacks, {last: stacks[last]}, make_reader=HookedReader
         )
     except (ValueError, LookupError, RuntimeError, TypeError) as error:
-        raise Unreadable(f"its run cannot be read: {quote(error)}.") from error
+        raise Unreadable(sentence("its run cannot be read: {error}.", error=quote(error))) from error
     leave_out_unverified(opened.model, trace)
     text, readable = TEXT if opened.tokenizer.reads_text else IDS, False
     with suppress(ValueError):  # a sentence that a visitor sees as well
@@ -118,12 +120,19 @@ def open_folder(folder: Path, name: str, device: str) -> HookedCheckpoint:
     except CheckpointError:
         raise
     except (Unreadable, WrongTokenizer) as error:
-        raise CheckpointError(f"{name}: {error}") from error
+        raise CheckpointError(sentence("{name}: {error}", name=name, error=sentence_of(error))) from error
     except BaseException as error:
         # Foreign files can make transformers raise anything; tokenizers, written in Rust, panics.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise CheckpointError(f"{name} cannot be opened: {type(error).__name__}, {quote(error)}.") from error
+        raise CheckpointError(
+            sentence(
+                "{name} cannot be opened: {kind}, {error}.",
+                name=name,
+                kind=type(error).__name__,
+                error=quote(error),
+            )
+        ) from error
     opened.model.unused = stored.notes
     opened.model.notes += stored.notes
     return opened

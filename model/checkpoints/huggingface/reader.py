@@ -192,6 +192,8 @@ class HookedReader(Reader):
         x = begin = self.activations[f"{path}.self_attn_residual.before"]
         multipliers = block.arrangement.multipliers
         for name, (norm, result_norm), multiplier in zip(block.names, block.norms, multipliers, strict=True):
+            if (before := f"{path}.{name}_residual.before") in self.edited:
+                x = self.activations[before]
             result = self.activations[f"{path}.{name}.out"]
             out = self.activations.get(f"{path}.{name}_residual.contribution", result)
             out = out if multiplier == 1 else out * out.dtype.type(multiplier)

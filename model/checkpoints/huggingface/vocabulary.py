@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.chat import FilledTemplate, fill_in_template, has_chat_template
+from model.language import sentence
 from model.trace import Tokens, Turn
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
@@ -115,8 +116,14 @@ class Vocabulary:
             if not 0 <= i < self._size:
                 token = self._tokenizer.convert_ids_to_tokens(int(i))
                 raise ValueError(
-                    f"The tokenizer writes {token!r} as token {i:,}, but the model has embeddings of the tokens 0 to "
-                    f"{self._size - 1:,} alone: leave it out of the text, or resize the model's embeddings and train."
+                    sentence(
+                        "The tokenizer writes {token!r} as token {number:,}, but the model has embeddings of the "
+                        "tokens 0 to {last:,} alone: leave it out of the text, or resize the model's embeddings and "
+                        "train.",
+                        token=token,
+                        number=i,
+                        last=self._size - 1,
+                    )
                 )
         return list(ids)
 
@@ -186,7 +193,7 @@ class Vocabulary:
 
     def _fill_in(self, turns: Sequence[Turn]) -> FilledTemplate:
         if not self.chats:
-            raise ValueError("The tokenizer of this model has no chat template that can be used.")
+            raise ValueError(sentence("The tokenizer of this model has no chat template that can be used."))
         return fill_in_template(self._tokenizer, turns)
 
     def describe(self, ids: Sequence[int], text: str | None = None) -> Tokens:
@@ -277,8 +284,12 @@ def check_tokenizer(tokenizer: object, vocabulary: int) -> None:
     """Raise WrongTokenizer if its tokens are not those that the model was trained on, as far as numbers can tell."""
     if len(tokenizer) > 1.02 * vocabulary + 64 or len(tokenizer) < 0.5 * vocabulary:
         raise WrongTokenizer(
-            f"The tokenizer has {len(tokenizer):,} tokens and the model {vocabulary:,}: they do not belong together. "
-            "Give the tokenizer that the model was trained with."
+            sentence(
+                "The tokenizer has {count:,} tokens and the model {vocabulary:,}: they do not belong together. Give "
+                "the tokenizer that the model was trained with.",
+                count=len(tokenizer),
+                vocabulary=vocabulary,
+            )
         )
 
 
@@ -312,7 +323,10 @@ def _ids_in(text: str, size: int) -> list[int]:
         ids = [-1]
     if not all(0 <= i < size for i in ids):
         raise ValueError(
-            f"This model was opened without a tokenizer: type token ids from 0 to {size - 1:,}, as 5 17 42."
+            sentence(
+                "This model was opened without a tokenizer: type token ids from 0 to {last:,}, as 5 17 42.",
+                last=size - 1,
+            )
         )
     return ids
 

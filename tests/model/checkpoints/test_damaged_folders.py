@@ -21,6 +21,8 @@ Damage = Callable[[Path], object]
 
 FAMILIES = {"GPT-2": {}, "BERT": {}, "T5": {}, "Llama, grouped": {"max_shard_size": "60KB"}}
 """with the options of `save_pretrained`: the last is written in shards"""
+COPIES = {"T5": ("tokenizer",), "Llama, grouped": ("tokenizer", "model-00002")}
+"""beginnings of the names of files that are as another family's, or as another shard"""
 JSON = (None, [], {}, 0, -1, 1.5, True, "word", "\ud83e", 10**9, 10**40, 1e308, [[1]], {"a": {"b": None}}, [None] * 3)
 """values of other types and sizes than a setting has"""
 BYTES = {
@@ -142,7 +144,11 @@ def test_a_damaged_folder_opens_or_is_refused_in_a_sentence(
 ) -> None:
     whole, numbers = folders[kind], Random(kind)
     assert open_and_trace(whole) == ""
-    cases = list(damages(whole, numbers))
+    cases = [
+        (what, damage)
+        for what, damage in damages(whole, numbers)
+        if what.endswith("is missing") or not what.startswith(COPIES.get(kind, ()))
+    ]
     assert len(cases) >= 40
     for number, (what, damage) in enumerate(cases):
         folder = tmp_path / f"case{number}"

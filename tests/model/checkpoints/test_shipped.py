@@ -29,7 +29,7 @@ def test_the_default_checkpoint_is_there():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_checkpoint_is_nothing_but_data(name):
     suffixes = {path.suffix for path in (FOLDER / name).rglob("*") if path.is_file()}
-    assert suffixes <= {".json", ".model", ".safetensors", ".csv", ".tsv", ".md"}
+    assert suffixes <= {".json", ".npz", ".model", ".safetensors", ".csv", ".tsv", ".txt", ".md"}
 
 
 @pytest.mark.parametrize("interventions", [(), (AttentionTemperature(0.05),), (AttentionTemperature(20.0),)])

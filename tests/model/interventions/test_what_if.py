@@ -19,6 +19,8 @@ from tests.model.tiny import random_model
 
 SOURCE, TARGET = "A dog runs", "Ein Hund rennt"
 HEAD = 1
+post_norm_alone = pytest.mark.parametrize("double", ["post"], indirect=True)
+"""for what happens before any norm"""
 
 
 @pytest.fixture(scope="module", params=("post", "pre"))
@@ -130,6 +132,7 @@ def test_an_order_hands_each_key_the_weight_of_another(double, kind):
     assert_as_by_hand(double, (change,), changes={((kind, 1), "pattern"): in_head(permuted)})
 
 
+@post_norm_alone
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_seed_deals_each_rows_weights_out_among_the_keys_it_may_see(double, kind):
     before = double.trace(SOURCE, TARGET).attention(kind, 0).pattern
@@ -147,6 +150,7 @@ def test_a_seed_deals_each_rows_weights_out_among_the_keys_it_may_see(double, ki
         assert not np.triu(one, 1).any()
 
 
+@post_norm_alone
 def test_every_permutation_of_three_keys_comes_up(double):
     plain = double.trace(SOURCE, "Hund").attention("decoder_self", 0).pattern[:, 2, :3]
     found = {head: set() for head in range(4)}
@@ -213,6 +217,9 @@ def test_a_sub_layer_or_its_residual_can_be_taken_away(double, stack, name):
     path = frozenset({f"{stack}.layers.1.{name}"})
     assert_as_by_hand(double, (interventions.SublayerOff(stack, 1, name),), off=path)
     assert_as_by_hand(double, (interventions.ResidualOff(stack, 1, name),), unconnected=path)
+    assert_as_by_hand(double, (interventions.NormOff(stack, 1, name),), unnormed=path)
+    all_three = tuple(kind(stack, 1, name) for kind in (interventions.NormOff, interventions.ResidualOff))
+    assert_as_by_hand(double, all_three, unconnected=path, unnormed=path)
     for both in (
         (interventions.ResidualOff(stack, 1, name), interventions.SublayerOff(stack, 1, name)),
         (interventions.SublayerOff(stack, 1, name), interventions.ResidualOff(stack, 1, name)),
@@ -248,6 +255,7 @@ def test_a_gate_is_put_on_what_the_zeroed_values_left(double):
     assert_as_by_hand(double, both, gates={("cross", 1): gates}, changes={(("cross", 1), "v"): in_head(silent)})
 
 
+@post_norm_alone
 def test_cells_forbidden_in_the_encoder_mean_the_same_in_a_batch_and_with_the_cache(double):
     change = interventions.MaskEdit(((0, 1), (2, 0), (3, 9)), kind="encoder_self")
     slow = interventions.MaskEdit(change.forbid, ((50, 50),), kind="encoder_self")
@@ -264,6 +272,7 @@ def test_cells_forbidden_in_the_encoder_mean_the_same_in_a_batch_and_with_the_ca
         assert abs(cached - plain) > 1e-6
 
 
+@post_norm_alone
 @pytest.mark.parametrize("groups", [1, 2, 4])
 @pytest.mark.parametrize("family", ["translator", "lm"])
 def test_shared_keys_and_values_are_those_of_mean_pooled_matrices(family, groups, tokenizer, double):
@@ -291,6 +300,7 @@ def language_model(tokenizer) -> LanguageModel:
     return LanguageModel("tiny", "0" * 64, random_model(config, dtype=torch.float64), tokenizer)
 
 
+@post_norm_alone
 def test_groups_that_do_not_divide_the_heads_get_a_sentence(double):
     with pytest.raises(ValueError, match="the 4 heads cannot be divided into 3 groups"):
         double.check_intervention(interventions.SharedKeysValues(3))

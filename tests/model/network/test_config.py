@@ -71,7 +71,7 @@ def test_parts_add_up_to_all_parameters_of_any_model(tiny_config, tied, position
         ("window", 1.5),
         ("d_key", -4),
         ("d_key", 2.0),
-        ("norm_function", "batch_norm"),
+        ("norm_function", "group_norm"),
         ("biases", None),
         ("norm", "middle"),
         ("positions", "rotary"),

@@ -196,6 +196,12 @@ def random_checkpoint(family, tokenizer, **parts):
     return family("random", "0" * 64, random_model(config), tokenizer)
 
 
+@pytest.fixture
+def writes_little(monkeypatch):
+    """What a run writes is most of its time, and not what is compared here."""
+    monkeypatch.setattr("model.proof.mistakes.NEW_TOKENS", 2)
+
+
 def check_every_mistake_acts(opened):
     """Offered: log p of the target, or a weight, moves far beyond rounding. Not offered: it is refused."""
     run = opened.trace(SOURCE, TARGET if isinstance(opened, Translator) else None)
@@ -212,11 +218,13 @@ def check_every_mistake_acts(opened):
         assert not moved < 1e-3, (opened.name, name)
 
 
+@pytest.mark.usefixtures("writes_little")
 @pytest.mark.parametrize(("family", "parts"), list(product(LAYERS, PARTS)), ids=lambda x: getattr(x, "__name__", x))
 def test_each_mistake_that_a_family_is_offered_acts(family, parts, tokenizer):
     check_every_mistake_acts(random_checkpoint(family, tokenizer, **PARTS[parts]))
 
 
+@pytest.mark.usefixtures("writes_little")
 @pytest.mark.parametrize("name", NAMES)
 def test_each_mistake_that_a_shipped_checkpoint_is_offered_acts(name):
     check_every_mistake_acts(load_checkpoint(str(FOLDER / name), device="cpu"))

@@ -86,6 +86,6 @@ def test_each_family_trains_from_plain_lines_and_logs_its_own_score(preset, scor
     column = header.split(",").index("dev_loss")
     assert score in header.split(",")
     assert float(last.split(",")[column]) < float(first.split(",")[column])
-    trainer = train._trainer(train._parse(["--resume", "--preset", preset, *sizes, *files]), "cpu")
+    trainer = train.new_trainer(["--device", "cpu", "--resume", "--preset", preset, *sizes, *files])
     load_weights(new_network(trainer.model.config), tmp_path / "run" / "model.safetensors")
     assert (trainer.tokenizer.tokens([MASK]) == [f"\u2581{MASK_TOKEN}"]) == (preset == "mlm")

@@ -85,7 +85,7 @@ def test_a_run_killed_outright_and_resumed_ends_as_the_uninterrupted_one(command
             assert torch.equal(tensor, other["optimizers"][0]["state"][number][name]), (number, name)
 
 
-@pytest.mark.parametrize("factor", ["1e9", "1e20", "1e38"])
+@pytest.mark.parametrize("factor", ["1e9", "1e38"])
 def test_a_run_that_diverges_stops_with_the_step_and_goes_on_from_the_last_finite_weights(command, tmp_path, factor):
     """Once at its beginning, and once after it has saved a state."""
     folder = tmp_path / "run"
@@ -119,6 +119,7 @@ def test_a_run_that_diverges_stops_with_the_step_and_goes_on_from_the_last_finit
         *(("label_smoothing", value) for value in ("1", "nan")),
         *(("vocab_size", "0"), ("warmup", "-1"), ("cooldown", "-1"), ("average", "0"), ("sampling", "-0.5")),
         *(("n_heads", "5"), ("max_len", "0"), ("d_model", "63"), ("window", "-1")),
+        *(("preset", "huge"), ("precision", "low")),
     ],
 )
 def test_an_option_out_of_its_range_is_refused_by_its_name(command, capsys, tmp_path, option, value):
@@ -151,7 +152,7 @@ def test_two_processes_hold_the_same_weights_and_learn_what_one_learns(command, 
 
     ranks = [torch.load(tmp_path / "two" / f"rank-{rank}.pt", weights_only=True) for rank in (0, 1)]
     alone = torch.load(tmp_path / "one" / "state.pt", weights_only=True)
-    start = train._trainer(train._parse([*command("two", **options), "--resume"]), "cpu")
+    start = train.new_trainer([*command("two", **options), "--resume"])
     lengths = [max(map(len, pair)) for pair in encode_pairs(start.tokenizer, start.texts[0].examples, 40)]
     assert [len(token_batches(lengths, size, "")) for size in (TWO_BATCHES, ONE_BATCH)] == [2, 1], (
         "the test's own premise"
@@ -189,7 +190,7 @@ def test_a_run_may_start_from_another_s_weights_and_vocabulary(command, tmp_path
     train.main(command("first", steps=1, evaluate_every=1))
     first = load_checkpoint(str(tmp_path / "first"), device="cpu")
     arguments = [*command("second", dropout=0.25), "--start-from", str(tmp_path / "first")]
-    trainer = train._trainer(train._parse(arguments), "cpu")
+    trainer = train.new_trainer(arguments)
     assert trainer.tokenizer.serialized == first.tokenizer.serialized
     assert trainer.model.config == replace(first.model.config, dropout=0.25)
     for name, tensor in first.model.state_dict().items():
@@ -246,13 +247,6 @@ def test_a_vocabulary_of_another_size_is_refused(command, tmp_path, tokenizer):
     (tmp_path / "run" / "tokenizer.model").write_bytes(tokenizer.serialized)
     with pytest.raises(ValueError, match=r"tokenizer\.model has 360 pieces: pass --vocab-size 360"):
         train.main(command("run", vocab_size=370))
-
-
-@pytest.mark.parametrize(("name", "value"), [("preset", "huge"), ("steps", "many"), ("precision", "low")])
-def test_a_wrong_option_is_refused_by_name(command, capsys, name, value):
-    with pytest.raises(SystemExit):
-        train.main(command("run", **{name: value}))
-    assert f"--{name.replace('_', '-')}: invalid" in capsys.readouterr().err
 
 
 def test_the_trained_pairs_are_those_of_all_files_named(command):

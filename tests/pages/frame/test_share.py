@@ -2,12 +2,18 @@
 
 import html
 import re
+from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from model.checkpoints.store import DEFAULT_CHECKPOINT
+from model.checkpoints.translator import Translator
+from model.interventions import HeadGate, LiftCausalMask
+from model.interventions.link import decode
+from model.run import Place, Request
 from pages.frame.course import DRAFT
-from pages.frame.share import frame_of, qr_code, where_it_works
+from pages.frame.share import SITE_VARIABLE, frame_of, qr_code, site_address, where_it_works
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.9.1", "::1", "[::1]", "0.0.0.0", "app.localhost"])
@@ -51,6 +57,34 @@ def test_the_dialog_offers_link_qr_code_frame_and_course(open_app) -> None:
     assert any("embed=true" in element.value and "layer=1" in element.value for element in app.code)
     app.button(key="course-add-view").click().run()
     assert [step.inputs for step in app.session_state[DRAFT].values()] == [{"layer": "1"}]
+
+
+def test_the_static_page_shows_the_same_run(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = (HeadGate(0.0, kind="cross", layer=1, head=0), LiftCausalMask())
+    request, place = Request("A dog & a cat?", interventions=changes), Place("encoder_self", 1, 2)
+    translator = replace(translator, name=DEFAULT_CHECKPOINT)
+    monkeypatch.delenv(SITE_VARIABLE, raising=False)
+    assert site_address(translator, request, place) == ""
+    for wrong in ("javascript:alert(1)", "somewhere"):
+        monkeypatch.setenv(SITE_VARIABLE, wrong)
+        assert site_address(translator, request, place) == ""
+    monkeypatch.setenv(SITE_VARIABLE, "https://example.org/page/")
+    address = urlsplit(site_address(translator, request, place))
+    asked = parse_qs(address.query)
+    assert (address.netloc, address.path) == ("example.org", "/page/")
+    assert (asked["source"], asked["see"]) == ([request.source], ["encoder_self.1.2"])
+    assert decode(asked["changes"][0]) == changes
+    assert "changes" not in site_address(translator, Request("A dog."), place)
+    assert site_address(replace(translator, name="another"), request, place) == ""
+
+
+def test_the_dialog_leads_to_the_static_page_only_where_the_operator_says_so(open_app, monkeypatch) -> None:
+    for site, offered in (("", 0), ("https://example.org/", 1)):
+        monkeypatch.setenv(SITE_VARIABLE, site)
+        app = open_app("pages/masks.py")
+        app.button(key="bar-share").click().run()
+        assert not app.exception
+        assert len(app.get("link_button")) == offered
 
 
 def test_a_text_that_is_too_long_for_a_qr_code_gets_a_sentence(open_app) -> None:

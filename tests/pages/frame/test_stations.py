@@ -11,6 +11,7 @@ pytest.importorskip("streamlit")
 from pages.lessons import lessons
 
 PAGE = "pages/learn.py"
+LOOKUP = next(lesson for lesson in lessons() if lesson.slug == "lookup")
 SHIPPED = Path(__file__).parents[3] / "checkpoints"
 OWN = {"source": "A small dog runs.", "kind": "cross", "layer": 1, "head": 2, "tau": 2.0, "target": "greedy"}
 LINK = {"source": OWN["source"], "kind": "Cross-attention", "layer": "1", "head": "2", "tau": "2", "target": "Greedy"}
@@ -90,14 +91,14 @@ def test_a_sentence_typed_elsewhere_is_kept_when_the_station_takes_its_place_aga
     app.switch_page("pages/masks.py").run()
     app.text_area(key="source").set_value("Typed on Masks.").run()
     app.switch_page(PAGE).run()
-    assert app.session_state["source"] == lessons()[1].stations[0].source
+    assert app.session_state["source"] == LOOKUP.stations[0].source
     app.button(key=BACK).click().run()
     assert app.session_state["source"] == "Typed on Masks."
 
 
 def test_somebody_who_opens_a_station_by_its_link_has_no_sentence_to_go_back_to(open_shipped: Callable) -> None:
     app = open_shipped(PAGE, lesson="lookup", station="mixture")
-    assert app.session_state["source"] == lessons()[1].stations[0].source
+    assert app.session_state["source"] == LOOKUP.stations[0].source
     assert not offered(app)
 
 

@@ -21,7 +21,7 @@ def page() -> None:
     last = st.session_state.get("last", 9)
     st.session_state["read"] = {
         "number": controls.number("Number", (0, last), 3, "number"),
-        "slider": controls.slider("Slider", (0.0, 1.0), 0.5, "slider", step=0.1),
+        "slider": controls.slider("Slider", (0.0, last / 10 + 0.1), 0.5, "slider", step=0.1),
         "choice": controls.choice("Choice", {0: "zero", last: "last"}, "choice", notes=notes),
         "select": controls.select("Select", ["a", "b"], "select", default="b"),
         "steps": controls.steps("Steps", {0.5: "half", 2.0: "two"}, "steps", default=2.0),
@@ -134,8 +134,9 @@ def test_what_is_no_longer_offered_falls_back() -> None:
     app.session_state["last"] = 5
     app.run()
     assert not app.exception
-    assert {key: app.session_state["read"][key] for key in ("number", "choice", "several")} == {
+    assert {key: app.session_state["read"][key] for key in ("number", "slider", "choice", "several")} == {
         "number": 5,
+        "slider": 0.6,
         "choice": 0,
         "several": [2],
     }
@@ -150,6 +151,16 @@ def test_a_link_to_nothing_says_so() -> None:
     app.run()
     assert not app.exception
     assert app.session_state["notes"] == ["The link asks for a choice that is not there; you see zero instead."]
+
+
+@pytest.mark.parametrize("value", ["99", "-1", "nan", "<b>x</b>", "None"])
+def test_a_forged_value_of_any_control_or_tab_falls_back(value: str) -> None:
+    app = AppTest.from_function(page, default_timeout=60)
+    app.query_params.update(dict.fromkeys([*LINK, "part"], value))
+    app.run()
+    assert not app.exception
+    assert app.session_state["read"] == FIRST | {"text": value}
+    assert app.session_state["tab"] == ("two", 5)
 
 
 def test_only_the_open_tab_runs() -> None:

@@ -1,7 +1,6 @@
 """What a page gives away: its pictures, its numbers, and the Python that computes them again."""
 
 import csv
-import html
 import io
 import json
 import re
@@ -11,33 +10,29 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 import pytest
 
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint, offer_models
 from model.needs import Need
 from pages import PAGES, page_of
-from pages.widgets.export import _csv, _saveable
+from pages.widgets.export import _csv
 from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family
-from tests.pages.figures import figure, numbers, tabs_of, words
-from tests.pages.test_pages import WITH_NUMBERS
-from viz.figure import StableFigure
+from tests.pages.figures import numbers, tabs_of, words
+from tests.pages.test_pages import WITH_NUMBERS, WITHOUT_NUMBERS, assert_checked
 
 pytest.importorskip("streamlit")
 pytestmark = pytest.mark.usefixtures("valid_figures")
 
-SOURCE, TARGET = "A dog runs and a cat sat.", "Ein Hund rennt."
-QUERIES = {
-    "own translation": {"source": SOURCE, "layer": "1", "head": "2"},
-    "typed, with a temperature": {
-        "source": 'He said "it\'s \\n" 🐕 אב\u202e <b>',
-        "target": "Typed",
-        "typed": "Ein 'Hund' \"\\ rennt",
-        "kind": "Decoder self-attention",
-        "tau": "0.5",
-        "scope": "Every attention",
-    },
+SOURCE = "A dog runs and a cat sat."
+ODD = {
+    "source": 'He said "it\'s \\n" 🐕 אב\u202e <b>',
+    "target": "Typed",
+    "typed": "Ein 'Hund' \"\\ rennt",
+    "kind": "Decoder self-attention",
+    "tau": "0.5",
+    "scope": "Every attention",
 }
+EVERY_PAGE = [page.path for pages in PAGES.values() for page in pages]
 WITH_ARRAYS = {"pages/since_2017.py": {"since": "RMSNorm"}, "pages/training.py": {"training": "Label smoothing"}}
 """by page, what opens a tab that has arrays, where the first one is a table or reads a training's log"""
 TITLE = "# Attention Explorer: the numbers of "
@@ -53,14 +48,6 @@ def files(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
             found[file_name] = data() if callable(data) else data
 
     monkeypatch.setattr("streamlit.download_button", save)
-    return found
-
-
-@pytest.fixture
-def offered(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Pictures whose saving the pages offer."""
-    found: list[Any] = []
-    monkeypatch.setattr("pages.widgets.export._offer_figures", lambda parts, _page: found.extend(_saveable(parts)))
     return found
 
 
@@ -94,9 +81,16 @@ def test_the_python_computes_the_arrays_of_a_view_that_was_changed(
     assert not app.exception
     if "changes" in query:
         assert ".forced(" in "".join(programs_of(app).values())
-    for name, program in programs_of(app).items():
-        (file,) = [file for file in files if file.startswith(f"{name}-en-de-") and file.endswith(".npz")]
+    assert_programs_compute_files(app, files)
+
+
+def assert_programs_compute_files(app: Any, files: dict[str, bytes]) -> dict[str, str]:
+    """The Python of each view gives the arrays of the view's file; the programs by view."""
+    programs = programs_of(app)
+    for title, program in programs.items():
+        (file,) = [file for file in files if file.startswith(f"{title}-") and file.endswith(".npz")]
         assert_equal_to_file(program, files[file])
+    return programs
 
 
 def assert_equal_to_file(program: str, content: bytes) -> None:
@@ -114,13 +108,9 @@ def test_the_python_of_a_page_computes_the_arrays_of_its_file(
     page: str, open_app: Callable, files: dict[str, bytes]
 ) -> None:
     """Of odd texts, with a temperature; the tests of each tab are of a plain run."""
-    app = open_app(page, **QUERIES["typed, with a temperature"], **WITH_ARRAYS.get(page, {}))
+    app = open_app(page, **ODD, **WITH_ARRAYS.get(page, {}))
     assert not app.exception
-    programs = programs_of(app)
-    assert programs
-    for name, program in programs.items():
-        (file,) = [file for file in files if file.startswith(f"{name}-en-de-") and file.endswith(".npz")]
-        assert_equal_to_file(program, files[file])
+    assert assert_programs_compute_files(app, files)
 
 
 def test_a_closed_box_draws_nothing_and_an_open_one_all_that_is_in_it(
@@ -137,48 +127,6 @@ def test_a_closed_box_draws_nothing_and_an_open_one_all_that_is_in_it(
     assert any("alignment(run" in program for program in programs)
 
 
-WITHOUT_PICTURES = ("pages/training.py", "pages/learn.py")
-"""a training without a log has no curves, and the list of lessons has no picture"""
-
-
-@pytest.mark.parametrize("page", WITH_NUMBERS)
-def test_every_file_says_which_run_and_which_view_it_is_of(
-    page: str, open_app: Callable, files: dict[str, bytes]
-) -> None:
-    open_app(page, **QUERIES["own translation"], **WITH_ARRAYS.get(page, {}))
-    endings = {name.rsplit(".", 1)[1] for name in files}
-    assert endings >= {"csv", "npz", "ipynb"}
-    assert "html" in endings or page in WITHOUT_PICTURES
-    for name, content in files.items():
-        said = facts_in(name, content)
-        assert said["source"] == SOURCE, name
-        assert f"-{said['checkpoint']}-{said['checkpoint_sha256'][:8]}." in name
-        assert "source=A+dog+runs" in said["view"], name
-
-
-def facts_in(name: str, content: bytes) -> Any:
-    """What a file says of its run."""
-    if name.endswith(".npz"):
-        with np.load(io.BytesIO(content)) as file:
-            return {key: str(file[key]) for key in ("source", "view", "checkpoint", "checkpoint_sha256")}
-    if name.endswith(".csv"):
-        return pd.read_csv(io.BytesIO(content)).iloc[0]
-    if name.endswith(".ipynb"):
-        return json.loads(content)["metadata"]["attention_explorer"]
-    entries = re.findall(r"<dt>(.*?)</dt><dd dir='auto'>(.*?)</dd>", content.decode(), re.DOTALL)
-    return {key: html.unescape(value) for key, value in entries}
-
-
-@pytest.mark.parametrize("page", WITH_NUMBERS)
-def test_the_pictures_that_are_saved_are_those_of_the_page(page: str, open_app: Callable, offered: list[Any]) -> None:
-    app = open_app(page, **QUERIES["own translation"], **WITH_ARRAYS.get(page, {}))
-    assert offered or page in WITHOUT_PICTURES
-    for picture in offered:
-        if isinstance(picture.content, StableFigure):
-            drawn = figure(app, picture.key)["data"]
-            assert [trace["type"] for trace in drawn] == [trace.type for trace in go.Figure(picture.content).data]
-
-
 def test_tokens_as_buttons_are_in_the_html_and_are_no_picture_to_save(
     open_app: Callable, files: dict[str, bytes]
 ) -> None:
@@ -193,17 +141,18 @@ TABS = {
     page.name: (page.tabs_key, *dict.fromkeys(view.tab or view.title for view in page.views))
     for pages in PAGES.values()
     for page in pages
-    if len(page.views) > 1 and not page.stacked and page.name != "learn"
+    if len({view.tab or view.title for view in page.views}) > 1 and not page.stacked and page.name != "learn"
 }
 """by page, the query parameter of its tabs and their titles; a model lacks what some are about, and Learn has none"""
 NO_NUMBERS = {
     *("Rules and formulas", "All claims in plain words", "Data, terms, limits"),
-    *("Tested on this run", "Often told wrong"),
+    *("Often told wrong", "The whole program", "Authors and references"),
     *("Attention through training", "Measured", "Sinks", "Long text", "The five parts"),
-    *("Loss and score", "Scores", "Terms", "Interview questions", "Revisions"),
+    *("Loss and score", "Scores", "Terms", "Interview questions", "Revisions", "Trained, fine-tuned, prompted"),
+    "An induction head forms",
 }
 """tabs of text alone, or before a button is pressed; the tests' checkpoint has no snapshots and is no language model,
-and timings do not repeat"""
+the small model that gets an induction head is not beside it, and timings do not repeat"""
 BUTTONS = {
     "Patterns": ("pattern_sweep",),
     "Which heads align words": ("align_heads",),
@@ -214,6 +163,9 @@ BUTTONS = {
     "Other weights, same output?": ("explain_swap",),
     "Value zeroing": ("explain_zero",),
 }
+TWO_TEXTS = {"side_mode": "Sentences", "side_sentence": "A dog sleeps."}
+OF_TAB = {"Patch": TWO_TEXTS, "One word in two sentences": TWO_TEXTS}
+"""of tabs that compare two sentences"""
 SETTINGS = {
     "temperature": {"tau": "0.5"},
     "masks": {"kind": "Decoder self-attention"},
@@ -231,7 +183,9 @@ def test_every_tab_exports_the_numbers_that_it_draws(
     page: str, tab: str, open_app: Callable, files: dict[str, bytes]
 ) -> None:
     key, *titles = TABS[page]
-    app = open_app(f"pages/{page}.py", source="A dog runs.", **{key: tab}, **SETTINGS.get(page, {}))
+    app = open_app(
+        f"pages/{page}.py", source="A dog runs.", **{key: tab}, **SETTINGS.get(page, {}), **OF_TAB.get(tab, {})
+    )
     found, offered = tabs_of(app)
     assert found == key
     assert [title for title in offered if title in titles] == [title for title in titles if title in offered]
@@ -247,10 +201,7 @@ def test_every_tab_exports_the_numbers_that_it_draws(
         exported = np.concatenate([read(content) for name, content in files.items() if name.endswith(ending)])
         if len(drawn):
             assert share_among(drawn, exported) > 0.25, ending
-    programs = programs_of(app)
-    for name, program in programs.items():
-        (file,) = [file for file in files if file.startswith(f"{name}-en-de-") and file.endswith(".npz")]
-        assert_equal_to_file(program, files[file])
+    assert_programs_compute_files(app, files)
 
 
 def numbers_drawn(tab: Any) -> np.ndarray:
@@ -290,18 +241,9 @@ def share_among(drawn: np.ndarray, exported: np.ndarray) -> float:
     return float((nearest <= 1e-4 * sizes).mean())
 
 
-NOT_OFFERED = {
-    *((page, name) for page in ("pages/translate.py", "pages/three_families.py") for name in ("lm", "mlm", "GPT-2")),
-    ("pages/decoding.py", "mlm"),
-    ("pages/continue_text.py", "mlm"),
-    *(("pages/fill_in.py", name) for name in ("lm", "GPT-2")),
-}
-"""pages that say which model they need"""
-
-
 @pytest.mark.parametrize("name", ["lm", "mlm", "GPT-2"])
-@pytest.mark.parametrize("page", [*WITH_NUMBERS, "pages/continue_text.py", "pages/fill_in.py"])
-def test_the_python_computes_the_arrays_of_the_file_in_the_other_families(
+@pytest.mark.parametrize("page", EVERY_PAGE)
+def test_a_page_of_another_family_is_checked_and_its_python_computes_its_file_or_it_says_what_it_needs(
     page: str,
     name: str,
     open_app: Callable,
@@ -311,17 +253,15 @@ def test_the_python_computes_the_arrays_of_the_file_in_the_other_families(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(families))
-    offered, checkpoint = (page, name) not in NOT_OFFERED, others.get(name, name)
+    checkpoint = others.get(name, name)
     if name in others:
         monkeypatch.setenv(MODELS_VARIABLE, checkpoint)
-    query = {"checkpoint": checkpoint, "source": "Two dogs run.", "new_tokens": "4"}
+    query = {"checkpoint": checkpoint, "source": "Two dogs run. 🤖", "new_tokens": "4"}
     app = open_app(page, **query, **WITH_ARRAYS.get(page, {}))
-    assert not app.exception
-    programs = programs_of(app)
-    assert bool(programs) == offered
-    for title, program in programs.items():
-        (file,) = [file for file in files if file.startswith(f"{title}-") and file.endswith(".npz")]
-        assert_equal_to_file(program, files[file])
+    missing = set(page_of(page).needs) - load_checkpoint(checkpoint, "cpu").features
+    assert_checked(app, missing)
+    programs = assert_programs_compute_files(app, files)
+    assert bool(programs) == (not missing and page not in WITHOUT_NUMBERS)
 
 
 @pytest.mark.parametrize(
@@ -348,11 +288,9 @@ def test_the_python_of_a_chat_computes_the_arrays_of_its_file(
     chat = {"chat": "true", "turns": "System: Go.\nUser: Hi'\"\n  there\nAssistant: Ja."}
     app = open_app(f"pages/{page}.py", checkpoint=checkpoint, source="Two dogs.", new_tokens="4", **chat)
     assert not app.exception
-    assert programs_of(app)
-    for title, program in programs_of(app).items():
-        assert "chat='System: Go." in program
-        (file,) = [file for file in files if file.startswith(f"{title}-") and file.endswith(".npz")]
-        assert_equal_to_file(program, files[file])
+    programs = assert_programs_compute_files(app, files)
+    assert programs
+    assert all("chat='System: Go." in program for program in programs.values())
 
 
 @pytest.mark.parametrize("tab", ["Rotation of q and k", "Distance", "Wavelengths"])
@@ -427,12 +365,10 @@ def test_the_python_of_a_hugging_face_folder_runs_where_no_app_offers_it(
     app = open_app(f"pages/{page}.py", checkpoint=folder, source="Two dogs run.", new_tokens="4")
     assert not app.exception
     monkeypatch.delenv(MODELS_VARIABLE)
-    programs = programs_of(app)
+    programs = assert_programs_compute_files(app, files)
     assert programs
-    for title, program in programs.items():
-        assert folder in program
-        (file,) = [file for file in files if file.startswith(f"{title}-") and file.endswith(".npz")]
-        assert_equal_to_file(program, files[file])
-        assert str(np.load(io.BytesIO(files[file]))["steps_of_this_attention"]) == "all read"
+    assert all(folder in program for program in programs.values())
+    for content in (content for file, content in files.items() if file.endswith(".npz")):
+        assert str(np.load(io.BytesIO(content))["steps_of_this_attention"]) == "all read"
     cells = [content for file, content in files.items() if file.endswith(".ipynb")]
     assert all(folder in json.loads(content)["cells"][2]["source"] for content in cells)

@@ -8,7 +8,7 @@ import pytest
 
 from model.analysis.stream.whole_model import model_boxes
 from tests.viz.payload import unpack
-from viz.canvas.whole_model import MOST_CELLS, StackRow, Switched, pooled, whole_model
+from viz.canvas.whole_model import MOST_CELLS, About, StackRow, Switched, pooled, whole_model
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
 
 def payload(boxes, rows) -> bytes:
-    pages = {box.name: ("A page", {"opens": "a_page"}) for box in boxes}
-    switches = {box.name: dict.fromkeys(box.switches(), "{}") for box in boxes}
+    about = {
+        box.name: About("What for.", "A page", {"opens": "a_page"}, dict.fromkeys(box.switches(), "{}"))
+        for box in boxes
+    }
     switched = Switched(-1.5, -2.0, {boxes[2].name: ["off"]}, ["{}"], {})
     chosen = boxes[2].name, {"encoder": 1}
-    return whole_model(boxes, rows, chosen, title="t", pages=pages, switches=switches, switched=switched)
+    return whole_model(boxes, rows, chosen, title="t", about=about, switched=switched)
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from model.trace import Trace
 from viz.heatmap import row_names
 
-KINDS = ("encoder_self", "decoder_self", "cross")
-
 
 def test_a_decoder_row_says_what_it_reads_and_predicts(trace: Trace) -> None:
     rows = row_names(trace.tgt_tokens, trace.next_tokens)

@@ -5,12 +5,9 @@ import pytest
 
 from model.trace import Trace
 from tests.viz.payload import KINDS, decode
-from viz.heatmap import cells_table
 from viz.special.scaling import runs_chart
 from viz.special.temperature import live_weights
 from viz.tokens import numbered
-
-TAUS = np.logspace(-2, 2, 9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -32,10 +29,3 @@ def test_runs_at_many_temperatures_are_a_dot_and_a_line_each() -> None:
     taus, logs, bits = (0.5, 1.0, 2.0), np.array([-2.0, -0.5, -4.0]), np.array([0.1, 1.0, 2.0])
     left, right = runs_chart(taus, logs, bits).data
     assert (list(left.x), list(left.y), list(right.y)) == (list(taus), list(logs), list(bits))
-
-
-def test_the_table_lists_queries_first() -> None:
-    weights = np.arange(6).reshape(2, 3)
-    table = cells_table(["0 a", "1 b"], ["0 c", "1 d", "2 e"], {"visible": weights > 0, "weight": weights})
-    assert list(table["query"]) == ["0 a"] * 3 + ["1 b"] * 3
-    assert list(table["weight"]) == list(range(6))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from viz.html import chips, sentence
+from viz.html import chips, continued, sentence
 from viz.special.translate import alignment_map, alternative_bars, certainty_bars, rank_candidates
 from viz.theme import DECODER, FAINT_DECODER
 from viz.tokens import decoder_names, decoder_rows, labels
@@ -81,3 +81,39 @@ def test_chips_are_never_live_markup() -> None:
     assert all(f">{n}</small>" in text for n in (7, 8, 9, 10))
     assert "50.0%" in text
     assert "<script>" not in sentence("<script>alert(1)</script>")
+
+
+def plain(body: str) -> str:
+    return html.unescape(re.sub("<style>.*?</style>|<[^>]*>", "", body, flags=re.DOTALL))
+
+
+def words_to_press(body: str) -> dict[int, str]:
+    """Row -> the word whose click chooses it."""
+    found = re.findall(r'<button data-kind="cross" data-query="(\d+)">(.*?)</button>', body)
+    return {int(row): html.unescape(word) for row, word in found}
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "rows"),
+    [
+        ("Der Hund.", ("▁Der", "▁Hund", ".", "</s>"), {0: "Der", 1: "Hund", 2: "."}),
+        ("<b> & so", ("▁<b>", "▁&", "▁so"), {0: "<b>", 1: "&", 2: "so"}),
+        ("Ein T-Rex", ("<s>", "▁Ein", "▁T", "-", "Rex"), {1: "Ein", 2: "T", 3: "-", 4: "Rex"}),
+        ("Der Hund.", ("▁Hund", "."), {0: "Hund", 1: "."}),
+        ("🦖 da", ("▁", "<0xF0>", "<0x9F>", "▁da"), {3: "da"}),
+        ("a 🦖 da", ("▁a", "▁", "<0xF0>", "<0x9F>", "▁da"), {}),
+        ("Der Hund.", (), {}),
+    ],
+)
+def test_a_sentence_stays_as_it_is_and_each_of_its_tokens_can_be_pressed_where_they_add_up_to_it(
+    text: str, tokens: tuple[str, ...], rows: dict[int, str]
+) -> None:
+    body = sentence(text, "a dog", tokens, "cross")
+    assert plain(body) == f"a dog{text}"
+    assert words_to_press(body) == rows
+    for given in (text[:4], ""):
+        body = continued(given, text.removeprefix(given), tokens, "cross")
+        assert plain(body) == text
+        assert words_to_press(body) == rows
+        before = [plain(one) for one in re.findall(r'<span class="given">(.*?)</span>', body)]
+        assert "".join(before).startswith(given)

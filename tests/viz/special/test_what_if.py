@@ -8,7 +8,7 @@ from model.checkpoints.translator import Translator
 from model.interventions import ForbidSource, MaskEdit
 from model.trace import Trace
 from viz.forms import Outcome, Scale
-from viz.heatmap import cells_table, row_names
+from viz.heatmap import row_names
 from viz.html import word_diff
 from viz.special.what_if import ChangeMaps, HeadMaps, candidate_change_bars, log_probability_bars
 from viz.tokens import numbered
@@ -161,11 +161,3 @@ def test_an_outcome_writes_both_numbers_and_their_difference(before: float, afte
 def test_what_is_no_number_is_said_to_be_none() -> None:
     words = Outcome("Title", "a", "b", {"right": -1.0, "wrong": float("nan")}).words()
     assert list(words.values()) == ["−1.000", "NaN", "NaN"]
-
-
-def test_the_table_lists_queries_first(trace: Trace, changed: Trace) -> None:
-    one, other = (run.attention("cross", 0).pattern[0] for run in (trace, changed))
-    rows, keys = row_names(trace.tgt_tokens, trace.next_tokens), numbered(trace.src_tokens)
-    table = cells_table(rows, keys, {"before": one, "after": other})
-    assert list(table["key"][: len(keys)]) == keys
-    assert np.array_equal(table["after"].to_numpy().reshape(one.shape), other)

@@ -57,6 +57,25 @@ def test_the_arithmetic_ends_at_the_run_s_numbers(trace: "Trace", kind: str, lay
     assert everyone.rows[0].values.sum() == pytest.approx(a.out[i, o], abs=1e-5)
 
 
+@pytest.mark.parametrize(("softcap", "bias"), [(0.5, False), (None, True), (0.5, True)])
+def test_mask_and_softmax_read_the_capped_score_with_its_bias_where_a_model_has_them(
+    trace: "Trace", softcap: float | None, bias: bool
+) -> None:
+    kind, layer, index = PLACES[0]
+    plain = trace.attention(kind, layer)
+    added = np.random.default_rng(0).normal(size=plain.scores.shape).astype(np.float32) if bias else None
+    a = replace(plain, softcap=softcap, bias=added)
+    shown, choice = head_of(a, index), Choice(query=len(a.query_tokens) - 1, key=1)
+    i, seen = choice.query, a.mask[index, choice.query]
+    masking, softmax = (explain_step(step, shown, choice).strips[0].rows for step in (3, 4))
+    read = a.pre_softmax[index, i]
+    assert np.abs(read - a.scaled[index, i])[seen].max() > 0.01
+    np.testing.assert_array_equal(masking[-1].values[seen], read[seen])
+    np.testing.assert_array_equal(softmax[0].values[seen], read[seen])
+    np.testing.assert_allclose(softmax[1].values[seen], read[seen] / shown.temperature, rtol=1e-6)
+    assert latex_number(a.pre_softmax[index, i, 1]) in explain_step(3, shown, choice).latex
+
+
 def test_the_softmax_is_shown_term_by_term_with_its_temperature(translator: "Translator") -> None:
     from model.interventions import AttentionTemperature
 

@@ -79,19 +79,6 @@ def test_the_heads_parts_and_the_bias_add_up_to_the_output(trace: "Trace") -> No
         np.testing.assert_allclose(sum(parts) + a.projections.b_o, a.out, atol=1e-5)
 
 
-def test_what_is_drawn_closes_the_chain(trace: "Trace") -> None:
-    for kind, layer, head in PLACES:
-        _, first = drawn(trace, 0, kind, layer, head)
-        x = first["X"]["values"].astype(float)
-        np.testing.assert_allclose(x @ first["W_Q"]["values"] + first["b_Q"]["values"], first["Q"]["values"], atol=1e-5)
-        _, second = drawn(trace, 1, kind, layer, head)
-        q, k = (second[name]["values"].astype(float) for name in ("Q", "K^T"))
-        np.testing.assert_allclose(q @ k, second["scores"]["values"], atol=1e-4)
-        _, sixth = drawn(trace, 5, kind, layer, head)
-        weights, v = (sixth[name]["values"].astype(float) for name in ("weights", "V"))
-        np.testing.assert_allclose(weights @ v, sixth[f"z_{head}"]["values"], atol=1e-5)
-
-
 def test_rows_are_queries_and_columns_are_keys(trace: "Trace") -> None:
     for kind, symbols in product(KINDS, ({1: "scores"}, {2: "scaled"}, {3: "masked"}, {4: "weights"})):
         ((step, symbol),) = symbols.items()

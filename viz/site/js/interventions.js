@@ -8,6 +8,7 @@ const LIMITS = [1e-30, 1e30]; // of a temperature
 
 // What model.interventions has and this page has not, and why; a test compares both lists with Python's.
 export const MISSING = {
+  Patch: "another text would have to run first",
   FrozenPattern: "weights of another run do not fit into a link",
   "PermutedAttention.seed": "its shuffling is defined by 64-bit hashes; an order can be given",
 };
@@ -167,6 +168,12 @@ const TYPES = {
     fields: ["stack", "layer", "name"],
     cached: () => true,
     edits: (change, model) => sublayerPaths(change, model).map((path) => [`${path}_residual.added`, (added, _, out) => added.set(out), `${path}.out`]),
+  },
+  // No norm: x + Sublayer(x).
+  NormOff: {
+    fields: ["stack", "layer", "name"],
+    cached: () => true,
+    edits: (change, model) => sublayerPaths(change, model).map((path) => [`${path}_residual.normed`, (normed, _, added) => normed.set(added), `${path}_residual.added`]),
   },
 };
 

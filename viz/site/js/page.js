@@ -1,10 +1,12 @@
 // The page: a recorded run first, then the model on one's own sentence. A story of steps, one picture leading each, and
 // below it all heads and changes.
 
-import { widened } from "./safetensors.js";
+import { widened } from "./half.js";
 import { decoderRows, labels } from "./labels.js";
 import { Failure, isMetered, load, tooLittleMemory } from "./loading.js";
 import { Thread } from "./thread.js";
+import { inMiniature } from "./miniature.js";
+import { keyPlane } from "./plane.js";
 
 const at = (id) => document.getElementById(id);
 const words = JSON.parse(at("words").textContent);
@@ -15,19 +17,24 @@ const pathOf = ({ kind, layer }) => kinds[kind].paths[layer]; // of an attention
 
 class NotRecorded extends Error {}
 
-// A run as the pictures take it: { text, translation, source, target: ids, tokens: pieces, changes, arrays by hook
-// path }.
+// A run as the pictures take it: { text, translation, source, target: ids, tokens: pieces, candidates: the most probable
+// of each row, score: log p, changes, arrays by hook path }.
 function recordedRun({ described, bytes, ...run }) {
   const letters = atob(bytes);
   const all = Uint8Array.from(letters, (letter) => letter.charCodeAt(0)).buffer;
-  const Types = { f4: Float32Array, f2: Uint16Array, u1: Uint8Array };
+  const Types = { f4: Float32Array, f2: Uint16Array, bits: Uint8Array };
   let place = 0;
   const read = ([path, type, shape]) => {
-    const sent = new Types[type](all, place, shape.reduce((product, side) => product * side, 1));
+    const size = shape.reduce((product, side) => product * side, 1);
+    const sent = new Types[type](all, place, type === "bits" ? Math.ceil(size / 8) : size);
     place += 4 * Math.ceil(sent.byteLength / 4);
-    return [path, { shape, values: type === "f2" ? widened(sent) : sent }];
+    const values = { f4: () => sent, f2: () => widened(sent), bits: () => Uint8Array.from({ length: size }, (_, at) => (sent[at >> 3] >> (at & 7)) & 1) };
+    return [path, { shape, values: values[type]() }];
   };
-  return { ...run, changes: [], arrays: Object.fromEntries(described.map(read)) };
+  const arrays = Object.fromEntries(described.map(read));
+  const [embedding, positional, sum] = headers.positions.arrays;
+  arrays[sum] = { ...arrays[positional], values: arrays[positional].values.map((added, at) => added + arrays[embedding].values[at]) };
+  return { ...run, changes: [], arrays };
 }
 
 const state = {
@@ -37,6 +44,7 @@ const state = {
   changes: [],
   made: false, // whether somebody here made changes; until then they are of the link
   chosen: { query: words.query, key: 0, dimension: 0, model: 0 },
+  at: ["decoder.softmax", 1, 1], // box of the whole model, position in each stack
   step: 0, // the step of the story that is on screen
   part: 4, // of the seven steps of a head, below the story
   live: false,
@@ -49,6 +57,8 @@ let thread = null;
 // --- pictures ------------------------------------------------------------------------------------------------------
 
 const PICTURES = {
+  "model-picture": wholeModel,
+  "tokens-picture": tokenBoxes,
   "positions-picture": positions,
   "projections-picture": () => headStep(0),
   "scores-picture": () => headStep(1),
@@ -61,6 +71,8 @@ const PICTURES = {
   "lines-picture": lines,
   "beam-picture": beamTree,
   "part-picture": () => headStep(state.part),
+  "move-picture": moveQuery,
+  "map-picture": headMap,
 };
 
 // The mask that hides something is the decoder's own.
@@ -73,6 +85,95 @@ function matrices(fixed, arrays, { query, key, ...more }) {
   const last = { query: query.length - 1, key: key.length - 1 };
   const chosen = Object.fromEntries(Object.keys(fixed.chosen).map((axis) => [axis, Math.min(state.chosen[axis], last[axis] ?? Infinity)]));
   return { component: "matrices", data: { header: { ...fixed, chosen, labels: { query, key }, ...more }, arrays } };
+}
+
+// Figure 1 with this run's numbers; a switch in it is a change to the run.
+function wholeModel() {
+  const { run } = state;
+  const { source, target, next } = run.tokens;
+  const sizes = { encoder: source.length, decoder: target.length };
+  const boxes = headers.model.boxes.map((box) => {
+    const [n, m] = [sizes[box.stack], sizes[box.part === "cross_attn" ? "encoder" : box.stack]];
+    const cells = [n, m].map((size) => Math.min(size, words.cells));
+    return { ...box, work: workOf(box, n, m), heads: box.heads && { ...box.heads, queries: n, keys: m, cells } };
+  });
+  const small = boxes.filter(({ heads }) => heads).map(({ heads: { array } }) => {
+    return [array, inMiniature(run.arrays[array], run.arrays[array.replace(/pattern$/, "mask")], words.cells)];
+  });
+  const shown = run.candidates.map((row) => row.map(([piece, probability]) => [labels([piece])[0], probability]));
+  const rows = headers.model.rows.map((row) => ({
+    ...row,
+    tokens: labels(row.name === "encoder" ? source : target),
+    predicts: row.name === "encoder" ? null : labels(next),
+    candidates: row.name === "encoder" ? [] : shown,
+  }));
+  const changes = run.changes.map(textOf);
+  const off = boxes.filter(({ part, sublayer }) => part === sublayer || part === "positions").map(({ name, switches }) => {
+    return [name, Object.keys(switches).filter((each) => changes.includes(switches[each]))];
+  });
+  const [box, ...places] = state.at;
+  const header = {
+    ...headers.model,
+    boxes,
+    rows,
+    ...run.score,
+    chosen: { box, positions: Object.fromEntries(rows.map(({ name }, i) => [name, Math.min(places[i], sizes[name] - 1)])) },
+    memory: meanLength(run.arrays, boxes.findLast(({ stack }) => stack === "encoder")),
+    changes: changes.filter(isSwitch),
+    off: Object.fromEntries(off.filter(([, names]) => names.length)),
+    alone: {},
+  };
+  return { component: "whole_model", data: { header, arrays: { ...run.arrays, ...Object.fromEntries(small) } }, key: state.live ? "page" : undefined };
+}
+
+// Multiply-adds of matrix products, of all tokens together.
+function workOf({ part, heads }, n, m) {
+  const { d_model, d_ff, vocab_size } = config;
+  if (heads) return 2 * d_model * d_model * (n + m) + 2 * d_model * n * m;
+  return { feed_forward: 2 * d_model * d_ff * n, output: d_model * vocab_size * n }[part] ?? 0;
+}
+
+// Of the vectors that come out of a box.
+function meanLength(arrays, { name, values }) {
+  const { values: numbers, shape: [, n] } = arrays[`${name}.values`];
+  const row = values.indexOf("out");
+  return numbers.subarray(row * n, (row + 1) * n).reduce((sum, length) => sum + length, 0) / n;
+}
+
+// A change as it stands in the list of a link, and back.
+function textOf({ type, ...fields }) {
+  return JSON.stringify([type, fields]);
+}
+
+function readChanges(text) {
+  const list = JSON.parse(text || "[]");
+  if (!Array.isArray(list)) throw new SyntaxError();
+  return list.map(([type, fields]) => ({ type: String(type), ...fields }));
+}
+
+function isSwitch(text) {
+  return headers.model.boxes.some(({ switches }) => Object.values(switches).includes(text));
+}
+
+// The source's tokens as buttons: Python's HTML of one box, filled in for each.
+function tokenBoxes() {
+  const { source, tokens } = state.run;
+  const template = document.createElement("template");
+  template.innerHTML = headers.tokens;
+  const box = template.content.querySelector("[role=listitem]");
+  box.replaceWith(...labels(tokens.source).map((label, position) => {
+    const node = box.cloneNode(true);
+    const button = node.querySelector("button");
+    const chosen = position === sourceToken();
+    button.dataset.position = position;
+    button.classList.toggle("chosen", chosen);
+    button.setAttribute("aria-pressed", String(chosen));
+    button.setAttribute("aria-label", `${label}, ${source[position]}`);
+    node.querySelector("bdi").textContent = label;
+    node.querySelector("small").textContent = source[position];
+    return node;
+  }));
+  return { component: "chips", data: { html: template.innerHTML } };
 }
 
 function positions() {
@@ -107,21 +208,74 @@ async function liveWeights() {
   const { run, place } = state;
   const path = pathOf(place);
   const arrays = await arraysOf(["pattern", "mask", "scaled", "temperature"], place, run);
-  const { queries, keys } = kinds[place.kind];
-  const numbered = (pieces) => labels(pieces).map((label, i) => `${i} ${label}`);
+  const { queries, keys } = numbered(place);
   const tau = arrays[`${path}.temperature`].values[place.head];
   const header = {
     ...headers.softmax,
     path,
     title: nameOf(place),
     facts: { head: place.head },
-    labels: { query: numbered(run.tokens[queries]), key: numbered(run.tokens[keys]) },
-    notes: { query: queries === "target" ? decoderRows(run.tokens) : [] },
+    labels: { query: queries, key: keys },
+    notes: { query: kinds[place.kind].queries === "target" ? decoderRows(run.tokens) : [] },
     temperature: headers.softmax.taus.find((each) => Math.fround(each) === tau) ?? tau,
-    row: Math.min(state.chosen.query, run.tokens[queries].length - 1),
+    row: Math.min(state.chosen.query, queries.length - 1),
     changes: run.changes.filter((change) => !setsTemperature(change)).length,
   };
   return { component: "temperature", data: { header, arrays } };
+}
+
+// The keys of a head in a plane, and its queries, which can be moved in it.
+async function moveQuery() {
+  const { run, place } = state;
+  const path = pathOf(place);
+  const arrays = await arraysOf(["q", "k", "v", "z", "scores", "scaled", "pattern", "mask", "temperature"], place, run);
+  const at = (name) => arrays[`${path}.${name}`];
+  // Scores may be undivided here; the largest says it most exactly.
+  const scores = at("scores").values.subarray(...ofHead(at("scores"), place.head));
+  const largest = scores.reduce((best, score, cell) => (Math.abs(score) > Math.abs(scores[best]) ? cell : best), 0);
+  const scale = scores[largest] ? at("scaled").values[ofHead(at("scores"), place.head)[0] + largest] / scores[largest] : 1;
+  const { arrays: plane, ...found } = keyPlane(at("q"), at("k"), place.head, scale);
+  const header = {
+    ...headers.move,
+    ...found,
+    ...numbered(place),
+    scale,
+    path,
+    title: nameOf(place),
+    head: place.head,
+    row: Math.min(state.chosen.query, at("pattern").shape[1] - 1),
+    temperature: at("temperature").values[place.head],
+  };
+  return { component: "move_query", data: { header, arrays: { ...arrays, ...plane } } };
+}
+
+// One head on a map that can be moved and enlarged, as for long texts; its queries are its keys.
+function headMap() {
+  const { run, chosen } = state;
+  const { layer, head } = state.place;
+  const kind = state.place.kind === "decoder_self" ? "decoder_self" : "encoder_self";
+  const place = { kind, layer: Math.min(layer, layersOf(kind).length - 1), head };
+  const [pattern, mask] = ["pattern", "mask"].map((name) => run.arrays[`${pathOf(place)}.${name}`]);
+  const n = pattern.shape[1];
+  const row = Math.min(chosen.query, n - 1);
+  const [first, end] = ofHead(pattern, head);
+  const values = pattern.values.slice(first, end).map((weight, cell) => (mask.values[first + cell] ? weight : NaN));
+  const weights = pattern.values.slice(first + row * n, first + (row + 1) * n);
+  const tokens = labels(run.tokens[kinds[kind].keys]);
+  return { component: "long_map", data: { header: { ...headers.map, title: nameOf(place), tokens, row }, arrays: { map: { values, shape: [n, n] }, row: { values: weights, shape: [n] } } } };
+}
+
+// Where a head begins and ends in an array of all heads.
+function ofHead({ values, shape: [heads] }, head) {
+  const size = values.length / heads;
+  return [head * size, (head + 1) * size];
+}
+
+// The names of queries and keys, each with its position.
+function numbered({ kind }) {
+  const { queries, keys } = kinds[kind];
+  const named = (pieces) => labels(pieces).map((label, i) => `${i} ${label}`);
+  return { queries: named(state.run.tokens[queries]), keys: named(state.run.tokens[keys]) };
 }
 
 function lines() {
@@ -214,6 +368,7 @@ async function draw(id) {
   try {
     const picture = await PICTURES[id]();
     if (picture) mount(host, picture);
+    else stale.add(id); // a newer question came first
     host.classList.remove("waits");
   } catch (error) {
     host.classList.add("waits");
@@ -222,24 +377,37 @@ async function draw(id) {
   }
 }
 
-function mount(host, { component, data }) {
+function mount(host, { component, data, key }) {
   if (!host.shadowRoot) host.attachShadow({ mode: "open" }).innerHTML = window.components[component].html;
   const send = (event, value) => ON[event]?.(value, host.id);
-  window.components[component].mount({ parentElement: host.shadowRoot, data, setTriggerValue: send, setStateValue() {} });
+  window.components[component].mount({ parentElement: host.shadowRoot, data, key, setTriggerValue: send, setStateValue() {} });
+  if (!performance.getEntriesByName("first-picture").length) performance.mark("first-picture");
 }
 
 const ON = {
+  move(at) {
+    moveTo(at);
+    sayToken();
+    redraw(["tokens-picture"]);
+  },
+  switch({ at, off }) {
+    moveTo(at);
+    setChanges([...state.changes.filter((change) => !isSwitch(textOf(change))), ...readChanges(off)]);
+  },
+  open({ at, step }) {
+    moveTo(at);
+    goTo(SECTIONS.findIndex(({ id }) => id === step));
+    return true;
+  },
   choose: (place) => choosePlace(place),
   tau: setTemperature,
-  row(row) {
-    state.chosen.query = row;
-    say();
-    redraw();
-  },
+  row: chooseQuery,
+  look: ({ row }) => chooseQuery(row),
   step: (step, id) => id === "part-picture" && setPart(step - 1),
   pick(picked, id) {
-    if (picked.symbol === "mask" && id === "part-picture") toggleCell([picked.query, picked.key]);
+    if (id === "tokens-picture") return chooseToken(picked);
     Object.assign(state.chosen, Object.fromEntries(Object.entries(picked).filter(([name]) => name in state.chosen)));
+    say();
     redraw();
   },
 };
@@ -257,6 +425,33 @@ function choosePlace(place) {
   redraw();
 }
 
+function chooseQuery(row) {
+  state.chosen.query = row;
+  say();
+  redraw();
+}
+
+// A token of the source: in the whole model, and where the head reads the source.
+function chooseToken(position) {
+  const { queries, keys } = kinds[state.place.kind];
+  state.at[1] = position;
+  if (queries === "source") state.chosen.query = position;
+  else if (keys === "source") state.chosen.key = position;
+  say();
+  redraw();
+}
+
+// The chosen cell of the chosen head: [query, key].
+function chosenCell() {
+  const [, n, m] = state.run.arrays[`${pathOf(state.place)}.pattern`].shape;
+  return [Math.min(state.chosen.query, n - 1), Math.min(state.chosen.key, m - 1)];
+}
+
+function moveTo(at) {
+  const [box, ...positions] = at.split("~");
+  state.at = [box, ...positions.map(Number)];
+}
+
 function setPart(part) {
   state.part = part;
   say();
@@ -265,8 +460,12 @@ function setPart(part) {
 
 // Everything that is words: tokens, the list of heads, the changes, the link.
 function say() {
-  const { run, place } = state;
-  at("token-list").replaceChildren(...labels(run.tokens.source).map((label, i) => item(label, `${run.source[i]}`)));
+  const { place } = state;
+  const { queries, keys } = numbered(place);
+  const [query, key] = chosenCell();
+  at("cell").textContent = `${queries[query]} → ${keys[key]}`;
+  sayToken();
+  for (const each of at("more").options) each.disabled = each.value === "window" && place.kind === "cross";
   for (const each of document.querySelectorAll(".head-name")) each.textContent = nameOf(place);
   at("kind").value = place.kind;
   at("layer").replaceChildren(...layersOf(place.kind).map((layer) => option(layer, `layer ${layer}`)));
@@ -281,6 +480,10 @@ function say() {
   showLink();
 }
 
+function sayToken() {
+  at("chosen-token").textContent = numbered({ kind: "encoder_self" }).keys[sourceToken()];
+}
+
 function isHere({ kind, layer, head }) {
   return kind === state.place.kind && layer === state.place.layer && head === state.place.head;
 }
@@ -292,12 +495,6 @@ function setsTemperature(change) {
 function setTemperature(tau) {
   const others = state.changes.filter((change) => !setsTemperature(change));
   setChanges(tau === 1 ? others : [...others, { type: "AttentionTemperature", tau, ...state.place }]);
-}
-
-function item(label, note) {
-  const node = document.createElement("li");
-  node.append(label, Object.assign(document.createElement("small"), { textContent: note }));
-  return node;
 }
 
 function option(value, text) {
@@ -349,28 +546,36 @@ function toggle(type, values) {
   setChanges(without.length < state.changes.length ? without : [...without, { type, ...values, kind, layer, head }]);
 }
 
-function toggleCell(cell) {
-  const before = state.changes.find((change) => change.type === "MaskEdit" && isHere(change));
-  const same = (one) => one[0] === cell[0] && one[1] === cell[1];
-  const cells = before?.forbid ?? [];
-  const forbid = cells.some(same) ? cells.filter((one) => !same(one)) : [...cells, cell];
-  const others = state.changes.filter((change) => change !== before);
-  setChanges(forbid.length ? [...others, { type: "MaskEdit", forbid, ...state.place }] : others);
-}
-
-// Changes that need no number: what the list below the story offers.
+// What the list below the story offers, for the chosen head, cell and token.
 function offered(name) {
   const { kind, layer, head } = state.place;
-  const [stack, , , sublayer] = pathOf({ kind, layer }).split(".");
+  const place = { kind, layer, head };
+  const [stack, , , sublayer] = pathOf(place).split(".");
+  const [query, key] = chosenCell();
+  const numbers = range(state.run.arrays[`${pathOf(place)}.pattern`].shape[2]);
   return {
-    mean: { type: "HeadGate", gate: 0, mode: "mean", kind, layer, head },
-    uniform: { type: "UniformAttention", kind, layer, head },
+    mean: { type: "HeadGate", gate: 0, mode: "mean", ...place },
+    half: { type: "HeadGate", gate: 0.5, ...place },
+    uniform: { type: "UniformAttention", ...place },
+    cell: { type: "MaskEdit", [kind === "decoder_self" && key > query ? "allow" : "forbid"]: [[query, key]], ...place },
+    alone: { type: "PatternEdit", query, weights: numbers.map((each) => Number(each === key)), ...place },
+    turned: { type: "PermutedAttention", order: numbers.reverse(), ...place },
+    value: { type: "ValueZeroing", positions: [key], ...place },
+    token: { type: "ForbidSource", positions: [sourceToken()] },
+    window: { type: "PatternMask", window: 2, kind, layer },
+    undivided: { type: "Unscaled", ...place },
+    shared: { type: "SharedKeysValues", groups: 1, kind, layer },
     lift: { type: "LiftCausalMask" },
     sublayer: { type: "SublayerOff", stack, layer, name: sublayer },
     residual: { type: "ResidualOff", stack, layer, name: sublayer },
+    norm: { type: "NormOff", stack, layer, name: sublayer },
     positions: { type: "PositionsOff" },
     reversed: { type: "PositionsShuffled", order: range(state.run.source.length).reverse(), side: "source" },
   }[name];
+}
+
+function sourceToken() {
+  return Math.min(state.at[1], state.run.source.length - 1);
 }
 
 // --- the model -----------------------------------------------------------------------------------------------------
@@ -405,7 +610,10 @@ async function loadModel() {
   document.body.dataset.live = "";
   performance.mark("model-ready");
   if (state.waiting ?? words.asked) await translate(state.waiting ?? words.asked);
-  else await rerun();
+  else {
+    await rerun();
+    await prove();
+  }
 }
 
 async function translate(text) {
@@ -419,18 +627,29 @@ async function translate(text) {
   at("translation").textContent = "";
   try {
     const onProgress = (sofar) => (at("growing").textContent = `${sofar} …`);
-    const answer = await thread.ask("translate", { text, beam: words.beam, changes: [] }, { onProgress });
+    const answer = await thread.ask("translate", { text, beam: words.beam, changes: [], topic: "sentence" }, { onProgress });
     if (!answer) return;
     state.translating = false;
     at("growing").textContent = "";
     at("translation").textContent = answer.text;
     state.run = { ...state.run, text, translation: answer.text, source: answer.source, target: answer.tokens };
     await rerun();
+    await prove();
   } catch (error) {
     state.translating = false;
     at("growing").textContent = "";
     at("translation").textContent = state.run.translation;
     note(error.message);
+  }
+}
+
+// Writes beside each claim below the story how well it holds for the run without changes.
+async function prove() {
+  const { source, target } = state.run;
+  const claims = await thread.ask("prove", { source, target });
+  for (const { name, error, holds } of claims ?? []) {
+    const node = document.querySelector(`[data-claim="${name}"] small`);
+    node.textContent = `${holds ? "✓ holds" : "✗ does not hold"}, largest error ${error ? error.toExponential(1) : 0}`;
   }
 }
 
@@ -443,7 +662,7 @@ async function rerun() {
   try {
     const answer = await thread.ask("trace", { source, target, changes });
     if (!answer) return;
-    state.run = { ...state.run, changes, tokens: answer.tokens, arrays: answer.arrays };
+    state.run = { ...state.run, ...answer, changes };
     say();
     redraw();
     performance.mark("run-drawn");
@@ -465,8 +684,7 @@ async function rerun() {
 function parameters() {
   const { kind, layer, head } = state.place;
   const query = new URLSearchParams({ source: state.run.text, see: `${kind}.${layer}.${head}` });
-  const changes = state.changes.map(({ type, ...fields }) => [type, fields]);
-  if (changes.length) query.set("changes", JSON.stringify(changes));
+  if (state.changes.length) query.set("changes", `[${state.changes.map(textOf).join(",")}]`);
   return query;
 }
 
@@ -474,7 +692,7 @@ function showLink() {
   const query = parameters();
   at("open").href = `${words.app}${state.changes.length ? "what_if" : ""}?${query}`;
   try {
-    history.replaceState(null, "", `?${query}#${SECTIONS[state.step].id}`);
+    history.replaceState(null, "", `?${query}${state.step ? `#${SECTIONS[state.step].id}` : ""}`);
   } catch {
     // A file opened from a disk may have no address of its own; nothing else depends on it.
   }
@@ -491,9 +709,7 @@ function readLink() {
     if (words.asked === state.run.text) words.asked = null;
   }
   try {
-    const changes = JSON.parse(query.get("changes") ?? "[]");
-    if (!Array.isArray(changes)) throw new SyntaxError();
-    state.changes = changes.map(([type, fields]) => ({ type: String(type), ...fields }));
+    state.changes = readChanges(query.get("changes"));
   } catch {
     note("The changes in this link are not whole: was it cut off when it was copied?");
   }
@@ -501,6 +717,7 @@ function readLink() {
 
 // --- the story -----------------------------------------------------------------------------------------------------
 
+const TOP = 100; // pixels
 const SECTIONS = [...document.querySelectorAll(".step")];
 
 function goTo(step, scroll = true) {
@@ -508,15 +725,15 @@ function goTo(step, scroll = true) {
   SECTIONS.forEach((section, number) => section.classList.toggle("current", number === state.step));
   at("back").disabled = state.step === 0;
   at("next").disabled = state.step === SECTIONS.length - 1;
-  at("where").textContent = `${state.step + 1} of ${SECTIONS.length}`;
+  at("where").textContent = state.step ? `${state.step} of ${SECTIONS.length - 1}` : "The whole model";
   if (scroll) SECTIONS[state.step].scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   showLink();
 }
 
-// The step on screen, after somebody has scrolled there.
+// The step whose title has reached the top, after somebody has scrolled there.
 function follow() {
-  const above = SECTIONS.filter((section) => section.getBoundingClientRect().top < innerHeight / 2);
-  if (!document.body.classList.contains("present") && above.length - 1 !== state.step) goTo(above.length - 1, false);
+  const step = Math.max(SECTIONS.findLastIndex((section) => section.getBoundingClientRect().top < TOP), 0);
+  if (!document.body.classList.contains("present") && step !== state.step) goTo(step, false);
 }
 
 function onKey(event) {
@@ -546,7 +763,7 @@ function listen() {
     goTo(state.step);
   });
   document.addEventListener("keydown", onKey);
-  for (const event of ["wheel", "touchmove"]) addEventListener(event, () => requestAnimationFrame(follow), { passive: true });
+  for (const event of ["wheel", "touchmove", "scrollend"]) addEventListener(event, () => requestAnimationFrame(follow), { passive: true });
   addEventListener("hashchange", () => goTo(stepOfHash()));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw());
 }
@@ -567,7 +784,6 @@ function start() {
   goTo(stepOfHash(), Boolean(location.hash));
   say();
   for (const id of Object.keys(PICTURES)) observer.observe(at(id));
-  performance.mark("first-picture");
   if (isMetered()) at("ask").hidden = false;
   else loadModel();
   if (words.serviceWorker) navigator.serviceWorker?.register("service-worker.js").catch(() => {});

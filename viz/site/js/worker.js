@@ -1,5 +1,6 @@
 // The model in a thread of its own. A question is { id, ask, topic, ... }; an answer { id, answer }, { id, error } or, if a
-// newer question of the same topic came first, { id, superseded: true }. Without a topic it is what is asked. Translations send { id, progress } after each token.
+// newer question of the same topic or a new sentence came first, { id, superseded: true }. Without a topic it is what is
+// asked. Translations send { id, progress } after each token.
 
 import { transpose } from "./products.js";
 import { readSafetensors } from "./safetensors.js";
@@ -7,8 +8,13 @@ import { BOS, EOS, Tokenizer } from "./tokenizer.js";
 import { Transformer } from "./network.js";
 import { ALPHA, beamSearch, beamSteps, greedy, lengthPenalty } from "./decoding.js";
 import { areCached, editsOf } from "./interventions.js";
+import { boxArrays, predictions } from "./boxes.js";
+import { claims } from "./proof.js";
 
 const MOST_TOKENS = 256; // of a source, as in the app
+
+const SENTENCE = "sentence"; // topic of a new sentence, which every question about the old one gives way to
+const OF_THE_MODEL = ["load", "weights"]; // questions about no sentence
 
 class Superseded extends Error {}
 
@@ -46,7 +52,9 @@ export class Answers {
   }
 
   isSuperseded(question) {
-    return this.newest.get(topicOf(question)) !== question.id;
+    const { ask, id } = question;
+    const sentence = OF_THE_MODEL.includes(ask) ? -1 : (this.newest.get(SENTENCE) ?? -1);
+    return this.newest.get(topicOf(question)) !== id || id < sentence;
   }
 
   // `weights` and `vocabulary`: ArrayBuffers of model.safetensors and tokenizer.model; `config`: `model` of config.json.
@@ -82,14 +90,31 @@ export class Answers {
     return { answer: { steps, pieces: Object.fromEntries(ids.map((id) => [id, this.tokenizer.tokens([id])[0]])) } };
   }
 
-  // One teacher-forced run: every array by hook path, and the pieces that each stack reads and predicts. The arrays move to
-  // the page; they are not copied.
+  // One teacher-forced run: every array by hook path, the pieces that each stack reads and predicts, and log p of the
+  // target in nats, as trained and with the changes. The arrays move to the page; they are not copied.
   async trace({ source, target, changes }) {
     const kept = this.model.trace(source, target, editsOf(changes, this.model));
-    const buffers = [...kept.values()].map(({ values }) => values.buffer);
+    const rows = predictions(kept.get("logits"), target);
+    const boxes = boxArrays(kept, this.model.config, rows);
+    const buffers = [...kept.values(), ...Object.values(boxes)].map(({ values }) => values.buffer);
     const pieces = (ids) => this.tokenizer.tokens(ids);
     const tokens = { source: pieces(source), target: pieces([BOS, ...target.slice(0, -1)]), next: pieces(target) };
-    return { answer: { arrays: { ...Object.fromEntries(kept), ...inputsOf(kept) }, tokens }, buffers };
+    const candidates = rows.map(({ candidates }) => candidates.map(([id, probability]) => [pieces([id])[0], probability]));
+    const after = logProbability(rows);
+    const score = { before: changes.length ? this.asTrained(source, target) : after, after };
+    return { answer: { arrays: { ...Object.fromEntries(kept), ...inputsOf(kept), ...boxes }, tokens, candidates, score }, buffers };
+  }
+
+  // log p of the target without changes; of one sentence it is computed once.
+  asTrained(source, target) {
+    const key = `${source} | ${target}`;
+    if (this.trained?.key !== key) this.trained = { key, nats: logProbability(predictions(this.model.trace(source, target).get("logits"), target)) };
+    return this.trained.nats;
+  }
+
+  // The claims, of the run without changes.
+  async prove({ source, target }) {
+    return { answer: claims(this.model.trace(source, target)) };
   }
 
   // Learned arrays of the attention at `path`, by hook path, cut into its heads.
@@ -138,6 +163,10 @@ export class Answers {
     });
     if (this.isSuperseded(question)) throw new Superseded();
   }
+}
+
+function logProbability(rows) {
+  return rows.reduce((sum, { nats }) => sum + nats, 0);
 }
 
 // What each attention computes its queries from, and its keys and values: under the names of Python's trace.

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from model.analysis import sweep
 from model.analysis.heads.head_importance import MOST_STEPS, HeadScores, ScoredText, head_scores, prune, pruning_curve
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.language_model import LanguageModel
@@ -77,7 +78,7 @@ def test_several_sentences_score_their_mean(double, traces):
 
 def test_how_many_run_at_once_makes_no_difference_and_progress_is_told(double, traces, monkeypatch):
     whole = finished(double, traces, "encoder_self")
-    monkeypatch.setattr("model.analysis.sweep.BATCH_LOGITS", 3 * traces[0].logits.size)
+    monkeypatch.setattr(sweep, "BATCH_NUMBERS", 3 * sweep._largest_activation(double, traces[0]))
     shares = []
     for share, scores in head_scores(double, traces, "encoder_self"):
         shares.append(share)

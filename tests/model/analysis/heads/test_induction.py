@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.heads.induction import CHANCE, SEQUENCES, induction_scores
+from model.analysis.heads.induction import (
+    CHANCE,
+    SEQUENCES,
+    induction_scores,
+    measure_repetition,
+    repeat_random_tokens,
+)
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.tokenizer import train_tokenizer
@@ -65,3 +71,36 @@ def test_the_same_sequences_are_drawn_each_time():
 
 def test_a_translator_has_no_induction_score(translator):
     assert induction_scores(translator) == {}
+
+
+def test_who_copies_what_followed_has_no_loss_in_the_second_half_and_a_silent_head_costs_nothing():
+    model = language_model_of(False)
+
+    def copies(logits: torch.Tensor) -> torch.Tensor:
+        for text, ids in enumerate(read[-1]):
+            for row, token in enumerate(ids):
+                before = [key for key in range(row) if ids[key] == token]
+                if before:
+                    logits[text, row] = -100
+                    logits[text, row, ids[before[-1] + 1]] = 100
+        return logits
+
+    read = []
+    model.model.register_forward_pre_hook(lambda _module, inputs: read.append(inputs[0].tolist()))
+    silent = {"decoder.layers.0.self_attn.z": lambda z: z * torch.tensor([0.0, 1, 1, 1])[:, None, None]}
+    with editing(model.model, silent):
+        measured = measure_repetition(model)
+        with editing(model.model, {"logits": copies}):
+            copied = measure_repetition(model)
+    assert measured.heads == tuple((layer, head) for layer in (0, 1) for head in range(4))
+    assert measured.without[0] == pytest.approx(measured.second, abs=1e-5)
+    assert (abs(measured.without[1:] - measured.second) > 1e-4).all()
+    assert copied.second == pytest.approx(0, abs=1e-6)
+    assert copied.first == pytest.approx(measured.first)
+
+
+def test_the_tokens_of_both_halves_are_the_same_and_none_is_twice_in_a_half():
+    ids = repeat_random_tokens(language_model_of(False).tokenizer, 3, 7, 0)
+    assert ids.shape == (3, 15)
+    assert torch.equal(ids[:, 1:8], ids[:, 8:])
+    assert all(len(set(half)) == 7 for half in ids[:, 1:8].tolist())

@@ -10,8 +10,9 @@ from model.background.sizes import multiply_adds
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.tokenizer import train_tokenizer
-from model.interventions import ResidualOff, SublayerOff
+from model.interventions import NormOff, ResidualOff, SublayerOff
 from model.needs import Need
+from model.proof.checks import prove
 from model.trace import Trace
 from tests.model.checkpoints.huggingface.test_families import opened as opened_of_others
 from tests.model.checkpoints.huggingface.test_families import traced
@@ -144,8 +145,34 @@ def test_each_box_off_is_a_run_of_the_model(run) -> None:
     *_, found = switch_off_each(checkpoint, trace)
     stack = list(trace.streams)[-1]
     beside = trace.sublayers[-1].placement == "parallel"
-    for switch, change in {"off": SublayerOff, **({} if beside else {"residual": ResidualOff})}.items():
+    own = Need.OWN_LAYERS in checkpoint.features
+    kinds = {"off": SublayerOff} | ({} if beside else {"residual": ResidualOff}) | ({"norm": NormOff} if own else {})
+    for switch, change in kinds.items():
         after = checkpoint.rerun(trace, (change(stack, 1, "feed_forward"),))
         assert found[f"{stack}.1.feed_forward {switch}"] == after.log_probability
-    switches = {f"{b.name} {s}" for b in model_boxes(*run) for s in b.switches() if not b.part.startswith("add")}
+    switches = {
+        f"{b.name} {s}" for b in model_boxes(*run) for s in b.switches() if b.part == b.sublayer or not b.sublayer
+    }
     assert set(found) == switches
+
+
+def test_a_norm_that_is_left_out_keeps_its_box_and_its_switch(run) -> None:
+    checkpoint, trace = run
+    stack = list(trace.streams)[-1]
+    change = NormOff(stack, 1, "feed_forward")
+    if Need.OWN_LAYERS not in checkpoint.features:
+        with pytest.raises(ValueError, match="the norms of this model cannot be left out"):
+            checkpoint.rerun(trace, (change,))
+        assert not any("norm" in box.switches() for box in model_boxes(checkpoint, trace))
+        return
+    after = checkpoint.rerun(trace, (change,))
+    before, boxes = model_boxes(checkpoint, trace), model_boxes(checkpoint, after)
+    assert [(box.name, box.parameters, box.switches()) for box in boxes] == [
+        (box.name, box.parameters, box.switches()) for box in before
+    ]
+    place = next(sub for sub in after.sublayers if (sub.stack, sub.layer, sub.name) == (stack, 1, "feed_forward"))
+    assert place.norm is None
+    assert np.array_equal(place.normed, place.before if place.placement == "pre" else place.added)
+    left_out = [box.name for box in boxes if box.facts.get("norm") == "left out"]
+    assert left_out == [f"{stack}.1.feed_forward.{'norm' if place.placement == 'pre' else 'add_norm'}"]
+    assert all(check.passed for check in prove(checkpoint, after))

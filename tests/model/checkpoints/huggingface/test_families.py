@@ -12,6 +12,7 @@ from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from model.analysis.runs.padded_batch import run_padded
+from model.analysis.runs.patching import read_activations
 from model.analysis.stream.residual_stream import neurons
 from model.analysis.sweep import log_probability, sweep
 from model.checkpoints.huggingface import open_model
@@ -23,6 +24,7 @@ from model.interventions import (
     Intervention,
     LiftCausalMask,
     MaskEdit,
+    Patch,
     PatternMask,
     PositionsOff,
     SublayerOff,
@@ -288,10 +290,30 @@ def test_what_a_neuron_is_said_to_promote_is_what_the_output_makes_of_it(name: s
 def test_a_sweep_scores_the_text_as_a_run_with_each_change_does(name: str) -> None:
     checkpoint, trace = opened(name), traced(name, AttentionTemperature(0.8))
     gates = [HeadGate(0.0, kind.name, kind.layers[-1], 1, "mean") for kind in trace.kinds]
-    for changes in ([(gate,) for gate in gates] + [tuple(gates)], [(), (Unscaled(),), (gates[0], Unscaled())]):
+    stack = list(trace.streams)[-1]
+    points = ("self_attn_residual.before", "feed_forward_residual.before", "self_attn.z", "feed_forward.out")
+    paths = [path for point in points if checkpoint.model.edits_reach(path := f"{stack}.layers.1.{point}")]
+    patches = [(Patch(path, values, ((2, 4),)),) for path, values in read_activations(checkpoint, trace, paths).items()]
+    in_rows = [(gate,) for gate in gates] + [tuple(gates), *patches]
+    for changes in (in_rows, [(), (Unscaled(),), (gates[0], Unscaled())]):
         for change, swept in zip(changes, sweep(checkpoint, trace, changes), strict=True):
             expected = checkpoint.rerun(trace, (*trace.interventions, *change)).log_probability
             assert log_probability(swept, trace.next_ids) == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_sweep_runs_changes_together_unless_the_rows_of_a_batch_touch_one_another(together: bool) -> None:
+    checkpoint, passes = open_model(tiny_model("GPT-2")), []
+    mlp = checkpoint.model.model.transformer.h[0].mlp
+    if not together:
+        mlp.register_forward_hook(lambda _, __, out: 2 * out - out.mean(0, keepdim=True))
+    trace = checkpoint.trace(SOURCE)
+    changes = [(HeadGate(0.0, "decoder_self", layer, head),) for layer in range(3) for head in range(4)]
+    expected = [checkpoint.rerun(trace, change).logits for change in changes]
+    checkpoint.model.model.register_forward_pre_hook(lambda *_: passes.append(1))
+    for swept, alone in zip(sweep(checkpoint, trace, changes), expected, strict=True):
+        np.testing.assert_allclose(swept, alone, atol=1e-4)
+    assert (len(passes) == 1) == together
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -147,7 +147,7 @@ def test_multipliers_are_the_configurations_and_the_gradient_is_that_of_the_stre
 
 
 def _gradient_norm(model: HookedCheckpoint, trace: Trace, stream: torch.Tensor) -> float:
-    norm = model.norm_after("decoder")
+    norm = trace.streams["decoder"].last_norm
     normed = torch.from_numpy(norm.gamma).double() * stream / (stream**2).mean(-1, keepdim=True).add(norm.eps).sqrt()
     logits = model.model.head.in_double()(normed)
     loss = -logits.log_softmax(-1)[torch.arange(len(trace.next_ids)), list(trace.next_ids)].sum()

@@ -33,7 +33,7 @@ function chainOf({ chain, step }, send) {
       const link = element("button", index > step ? "later" : index === step ? "now" : "");
       link.append(element("span", "name", name), " ", element("span", "value", value));
       // The name contains the button's text, so that voice control finds it.
-      link.setAttribute("aria-label", `Step ${index + 1}: ${name} ${value}`);
+      link.setAttribute("aria-label", `${tr("Step {step}", { step: index + 1 })}: ${name} ${value}`);
       link.addEventListener("click", () => send("step", index + 1));
       item.append(link);
       return item;
@@ -78,7 +78,7 @@ function rowsOf(row, chosen, tables, from, to) {
   const [low, plain] = row.scale === "viridis" ? [0, true] : [-row.limit, false];
   const label = element("th", "label", row.label);
   label.scope = "row";
-  label.title = `colours from ${low} to ${row.limit}`;
+  label.title = tr("colours from {low} to {high}", { low: exactText(low), high: exactText(row.limit) });
   if (row.colour) label.style.borderColor = row.colour;
   numbers.append(label);
   for (let column = from; column < to; column += 1) {

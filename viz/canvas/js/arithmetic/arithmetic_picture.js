@@ -4,9 +4,9 @@ function paintArithmetic(root, data, canvas, caption) {
   const theme = themeOf(root);
   const ranges = data.strips.flatMap(({ rows }) => rows.map(({ label, scale, limit }) => {
     const end = Number(limit.toPrecision(3));
-    return `${label} ${scale === "viridis" ? 0 : `−${end}`} to ${end}`;
+    return tr("{label} {low} to {high}", { label, low: scale === "viridis" ? 0 : `−${written(String(end))}`, high: written(String(end)) });
   }));
-  const titles = { title: "The arithmetic of one cell", range: `Colours: ${ranges.join("; ")}`, caption };
+  const titles = { title: tr("The arithmetic of one cell"), range: `${tr("Colours")}: ${ranges.join("; ")}`, caption };
   const { pen, size, top } = startPicture(canvas, [root.clientWidth, root.scrollHeight], theme, titles);
   const origin = root.getBoundingClientRect();
   for (const node of root.querySelectorAll("button, .name, .value, figcaption, th, td, i, .result")) {

@@ -6,12 +6,12 @@ const TALL = 29; // pixels from row to row
 const BOX = [94, 23];
 const HEAD = 26; // pixels above the first row
 const FATES = {
-  kept: "kept: it goes on",
-  finished: "finished",
-  pruned: "pruned: not among the best",
-  left: "left: enough were finished",
+  kept: tr("kept: it goes on"),
+  finished: tr("finished"),
+  pruned: tr("pruned: not among the best"),
+  left: tr("left: enough were finished"),
 };
-const KEYS = "Arrow keys move through the tree, Enter goes to a step or pins a prefix.";
+const KEYS = tr("Arrow keys move through the tree, Enter goes to a step or pins a prefix.");
 
 class View {
   constructor(root) {
@@ -25,8 +25,8 @@ class View {
 
   bar() {
     const bar = element("div", "bar");
-    const kinds = [["winner", "best score"], ["kept", "kept"], ["finished", "finished"], ["pruned", "pruned"]];
-    const label = element("label", "", "pruned ones");
+    const kinds = [["winner", tr("best score")], ["kept", tr("kept")], ["finished", tr("finished")], ["pruned", tr("pruned")]];
+    const label = element("label", "", tr("pruned ones"));
     this.pruned = element("input");
     Object.assign(this.pruned, { type: "checkbox", checked: true });
     this.pruned.addEventListener("change", () => this.build());
@@ -35,9 +35,9 @@ class View {
       ...kinds.map(([kind, name]) => legend(kind, name)),
       element("span", "space"),
       label,
-      button("−", "Zoom out", () => this.scale(this.zoom / 1.25)),
-      button("+", "Zoom in", () => this.scale(this.zoom * 1.25)),
-      button("SVG", "Save the tree as an SVG file", () => this.save({ format: "svg", file: "beam-tree", caption: [] })),
+      button("−", tr("Zoom out"), () => this.scale(this.zoom / 1.25)),
+      button("+", tr("Zoom in"), () => this.scale(this.zoom * 1.25)),
+      button("SVG", tr("Save the tree as an SVG file"), () => this.save({ format: "svg", file: "beam-tree", caption: [] })),
     );
     return bar;
   }
@@ -61,7 +61,7 @@ class View {
     const rows = nodes.reduce((most, node, id) => (this.shown[id] ? Math.max(most, node.rank) : most), 0) + 1;
     this.size = [(steps + 1) * WIDE + 10, HEAD + rows * TALL + 8];
     this.svg = svgElement("svg", { viewBox: `0 0 ${this.size.join(" ")}`, role: "group" });
-    this.svg.setAttribute("aria-label", `Tree of the beam search, ${steps} steps. ${KEYS}`);
+    this.svg.setAttribute("aria-label", `${tr("Tree of the beam search, {steps} steps.", { steps })} ${KEYS}`);
     this.edges = nodes.map((node, id) => this.shown[id] && this.edge(node, id));
     this.boxes = nodes.map((node, id) => this.shown[id] && this.box(node, id));
     const heads = Array.from({ length: steps }, (_, step) => this.head(step));
@@ -127,12 +127,12 @@ class View {
     const now = step === this.data.step;
     const group = svgElement("g", { class: `step${now ? " now" : ""}`, role: "button", tabindex: now ? "0" : "-1" });
     group.dataset.step = step;
-    group.setAttribute("aria-label", `Step ${step}${now ? ", chosen" : ""}`);
+    group.setAttribute("aria-label", now ? tr("Step {step}, chosen", { step }) : tr("Step {step}", { step }));
     const x = (step + 1) * WIDE - 6;
     const band = rectangle([x, 0], [WIDE - 4, now ? this.size[1] : HEAD - 4]);
     band.setAttribute("class", "band");
     if (!now) band.setAttribute("fill-opacity", "0");
-    group.append(band, label([x + 14, 16], `step ${step}`, ""));
+    group.append(band, label([x + 14, 16], tr("step {step}", { step }), ""));
     group.addEventListener("click", () => this.send("step", step));
     group.addEventListener("keydown", (event) => {
       if (event.key === "Enter") this.send("step", step);
@@ -171,8 +171,8 @@ class View {
 
   inWords(id) {
     const { step, label: name, fate, token, total, score } = this.data.nodes[id];
-    const numbers = `log p of the token ${fixed(token, 5)}, of the prefix ${fixed(total, 5)}`;
-    return `Step ${step}: ${name}. ${numbers}, over the length penalty ${fixed(score, 5)}. ${FATES[fate]}.`;
+    const facts = { step, name, token: fixed(token, 5), prefix: fixed(total, 5), score: fixed(score, 5), fate: FATES[fate] };
+    return tr("Step {step}: {name}. log p of the token {token}, of the prefix {prefix}, over the length penalty {score}. {fate}.", facts);
   }
 
   key(event, id) {
@@ -220,8 +220,8 @@ class View {
       for (const name of names) copies[index].style.setProperty(name, style.getPropertyValue(name));
     });
     const canvas = new SvgCanvas();
-    const range = "Numbers: log p of the prefix, of a finished one (■, the best ★) its score; dashed: pruned";
-    const titles = { title: "Beam search, step by step", range, caption };
+    const range = tr("Numbers: log p of the prefix, of a finished one (■, the best ★) its score; dashed: pruned");
+    const titles = { title: tr("Beam search, step by step"), range, caption };
     const { pen, size, top } = startPicture(canvas, this.size, themeOf(this.root), titles);
     for (const [name, value] of Object.entries({ x: EDGE, y: top, width: this.size[0], height: this.size[1] })) {
       tree.setAttribute(name, value);
@@ -261,10 +261,6 @@ function weight(edge) {
 function cut(text, most) {
   const letters = [...text];
   return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : text;
-}
-
-function fixed(value, digits) {
-  return withMinus(value.toFixed(digits));
 }
 
 function rectangle([x, y], [width, height]) {

@@ -6,7 +6,7 @@ const NARROW = 700; // pixels: below this everything is in one column
 class View extends Picture {
   constructor(root) {
     super(root);
-    const label = "Temperature τ, redrawn in the browser";
+    const label = tr("Temperature τ, redrawn in the browser");
     this.slider = new TauSlider(label, () => this.redraw(), (tau) => this.send("tau", tau));
     this.chips = new Chips(this);
     this.steps = new Steps(this);
@@ -15,9 +15,9 @@ class View extends Picture {
     this.picker = new Picker(this);
     this.chain = element("div", "chain");
     this.chain.append(this.steps.node, this.detail.node);
-    const panel = element("div", "panel");
-    panel.append(this.chain, this.heads.node);
-    root.append(this.chips.node, panel, this.tip, this.spoken);
+    this.panel = element("div", "panel");
+    this.panel.append(this.chain, this.heads.node);
+    root.append(this.chips.node, this.panel, this.tip, this.spoken);
     this.chooses = "query"; // what the next click on a token chooses
   }
 
@@ -68,7 +68,10 @@ class View extends Picture {
     this.tables = lookupTables(this.header.scales);
     // On a dark page the middle of signed numbers is dark, too.
     if (inkOn(rgbOf(this.theme.background)) === "#ffffff") this.tables.RdBu_r = lookupTable(SIGNED_ON_DARK);
+    const room = roomOf(this.root);
+    this.root.classList.toggle("present", room !== null);
     this.chips.draw();
+    if (room !== null) this.panel.style.setProperty("--panel", `${room - this.panel.offsetTop}px`);
     this.picker.draw();
     this.steps.draw();
     this.heads.draw();
@@ -133,7 +136,7 @@ class View extends Picture {
   chooseQuery(side, row) {
     this.choose("key");
     this.chips.mark(side, row);
-    this.say(`query ${side.tokens[row + side.first]}`);
+    this.say(`${tr("query")} ${side.tokens[row + side.first]}`);
     this.send("token", { kind: side.kind, query: row });
   }
 
@@ -142,7 +145,7 @@ class View extends Picture {
     this.header.key = key;
     this.header.names.key = this.keys.labels[key];
     this.sorted = true;
-    this.say(`key ${this.keyInWords(key)}`);
+    this.say(`${tr("key")} ${this.keyInWords(key)}`);
     this.draw();
     this.send("key", key);
   }
@@ -159,7 +162,7 @@ class View extends Picture {
       const value = name === "softmax" ? this.weights[key] : this.row(parts[0])[key];
       return [`${singular(parts[0].symbol)} ${exactText(value)}`];
     });
-    return [this.keys.labels[key], ...(this.visible(key) ? numbers : ["masked"])].join(", ");
+    return [this.keys.labels[key], ...(this.visible(key) ? numbers : [tr("masked")])].join(", ");
   }
 
   toggle(name) {
@@ -174,7 +177,7 @@ class View extends Picture {
   }
 
   openHead([layer, head]) {
-    this.say(`layer ${layer}, head ${head}, chosen`);
+    this.say(tr("layer {layer}, head {head}, chosen", { layer, head }));
     this.send("head", { layer, head });
   }
 

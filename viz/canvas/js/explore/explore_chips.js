@@ -7,13 +7,13 @@ class Chips {
     this.node = element("div", "texts");
     this.legend = element("div", "chooses");
     this.legend.setAttribute("role", "group");
-    this.legend.setAttribute("aria-label", "What the next click on a token chooses");
+    this.legend.setAttribute("aria-label", tr("What the next click on a token chooses"));
     this.buttons = ["query", "key"].map((what) => {
       const node = element("button", what);
       node.addEventListener("click", () => view.choose(what));
       return node;
     });
-    this.legend.append(element("span", "dim", "the next click chooses the"), ...this.buttons);
+    this.legend.append(element("span", "dim", tr("the next click chooses the")), ...this.buttons);
     this.lists = element("div", "lists");
     this.node.append(this.lists, this.legend);
   }
@@ -32,14 +32,14 @@ class Chips {
     this.rows = view.header.sides.map((side, index) => {
       const list = element("div", "tokens");
       list.setAttribute("role", "group");
-      list.setAttribute("aria-label", `Tokens of the ${side.name}`);
+      list.setAttribute("aria-label", tr("Tokens of the {side}", { side: side.name }));
       rove(list);
       const chips = side.tokens.map((token, place) => {
         const chip = element("button", "token");
         chip.append(element("span", "word", token));
         const p = side.probabilities[place];
         if (side.probabilities.some((one) => one !== null)) {
-          chip.append(element("span", "p", p === null ? "\u00a0" : p.toFixed(2)));
+          chip.append(element("span", "p", p === null ? "\u00a0" : fixed(p, 2)));
         }
         chip.tabIndex = -1;
         chip.dataset.place = place;
@@ -71,7 +71,7 @@ class Chips {
 
   give(chip, roles, token, p) {
     for (const role of ["query", "key"]) chip.classList.toggle(role, roles.includes(role));
-    const said = [token, ...(p === null ? [] : [`probability ${p.toFixed(2)}`]), ...roles.map((role) => `the ${role}`)];
+    const said = [token, ...(p === null ? [] : [`${tr("probability")} ${fixed(p, 2)}`]), ...roles.map((role) => roleText(role))];
     chip.setAttribute("aria-label", said.join(", "));
     chip.setAttribute("aria-pressed", String(roles.length > 0));
   }
@@ -90,8 +90,8 @@ class Chips {
     this.buttons.forEach((node, index) => {
       const what = ["query", "key"][index];
       node.setAttribute("aria-pressed", String(this.view.chooses === what));
-      node.setAttribute("aria-label", `${what}: ${names[what]}. Press to choose another one with the next click.`);
-      node.replaceChildren(element("span", "what", what), element("span", "word", names[what]));
+      node.setAttribute("aria-label", `${roleText(what)}: ${names[what]}. ${tr("Press to choose another one with the next click.")}`);
+      node.replaceChildren(element("span", "what", roleText(what)), element("span", "word", names[what]));
     });
   }
 
@@ -100,7 +100,7 @@ class Chips {
     this.view.header.sides.forEach((side, index) => {
       this.rows[index].chips.forEach((chip, place) => {
         const weight = side.answers ? weights[place] || 0 : 0;
-        chip.style.setProperty("--weight", `${Math.round(62 * weight)}%`);
+        chip.style.setProperty("--weight", `${Math.round(58 * weight)}%`);
       });
     });
   }

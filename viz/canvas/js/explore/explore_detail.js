@@ -7,10 +7,10 @@ class Detail {
     this.node = element("div", "detail");
     this.nav = element("div", "nav");
     this.nav.setAttribute("role", "group");
-    this.nav.setAttribute("aria-label", "Steps");
+    this.nav.setAttribute("aria-label", tr("Steps"));
     this.why = element("p", "why");
     this.stage = element("div", "stage");
-    this.close = button("×", "Close: back to one word", () => this.view.toggle(this.view.opened));
+    this.close = button("×", tr("Close: back to one word"), () => this.view.toggle(this.view.opened));
     this.close.className = "close";
     const head = element("div", "head");
     head.append(this.nav, this.close);
@@ -38,7 +38,7 @@ class Detail {
     if (open) node.append(subscripted(title));
     node.dataset.box = name;
     node.title = title.replace(/_/g, "");
-    node.setAttribute("aria-label", `${index + 1}, ${node.title}: ${open ? "close" : "open"} the full matrices`);
+    node.setAttribute("aria-label", `${index + 1}, ${node.title}: ${open ? tr("close the full matrices") : tr("open the full matrices")}`);
     node.setAttribute("aria-expanded", String(open));
     node.addEventListener("click", () => this.view.toggle(name));
     return node;
@@ -62,8 +62,8 @@ class Detail {
     const symbol = element("b", part.symbol);
     symbol.append(subscripted(part.symbol));
     const facts = [`${part.rows.size} × ${part.columns.size}`];
-    if (part.scale !== "mask") facts.push(`${threeDigits(part.low)} to ${threeDigits(part.high)}`);
-    if (part.rows.size === 1 && this.view.keys.size > 1) facts.push("this row alone: the whole is too large");
+    if (part.scale !== "mask") facts.push(tr("{low} to {high}", { low: threeDigits(part.low), high: threeDigits(part.high) }));
+    if (part.rows.size === 1 && this.view.keys.size > 1) facts.push(tr("this row alone: the whole is too large"));
     caption.append(symbol, element("span", "of", facts.join(" · ")));
     caption.title = part.note;
     const layers = matrixLayers(part, {
@@ -71,7 +71,7 @@ class Detail {
       pick: (event) => this.pick(part, event),
     });
     part.marks.setAttribute("role", "img");
-    const sizes = `${part.rows.size} ${part.rows.title} by ${part.columns.size} ${part.columns.title}`;
+    const sizes = sizesOf(part);
     part.marks.setAttribute("aria-label", `${part.symbol.replace(/_/g, " ")}, ${sizes}`);
     figure.append(caption, layers);
     return figure;
@@ -122,17 +122,18 @@ class Detail {
     const place = row * part.columns.size + column;
     const masked = part.allowed && !part.allowed[place];
     const note = part.rows.notes[row] ? ` (${part.rows.notes[row]})` : "";
-    const name = part.columns.name === "key" ? `key ${part.columns.labels[column]}` : `dimension ${column}`;
+    const name = part.columns.name === "key" ? `${tr("key")} ${part.columns.labels[column]}` : tr("dimension {column}", { column });
     const number = part.scale === "mask" ? "visible" : exactText(part.values[place]);
-    view.hint([masked ? "masked" : number, `${part.rows.name} ${part.rows.labels[row]}${note}`, name], event);
+    view.hint([masked ? tr("masked") : number, `${roleText(part.rows.name)} ${part.rows.labels[row]}${note}`, name], event);
   }
 
-  // A click on a cell chooses its query, or its key.
+  // A click on a cell, or on a label, chooses its query, or its key.
   pick(part, event) {
     const cell = cellAt(part, event);
-    if (!cell || part.rows.size === 1) return;
-    const { sides } = this.view.header;
-    if (part.rows.name === "key") this.view.chooseKey(cell[0]);
-    else this.view.chooseQuery(sides.find(({ asks }) => asks), cell[0]);
+    const { query, key } = cell ? { [part.rows.name]: cell[0] } : labelAt(part, event) || {};
+    if (key !== undefined) this.view.chooseKey(key);
+    else if (query !== undefined && part.rows.size > 1) {
+      this.view.chooseQuery(this.view.header.sides.find(({ asks }) => asks), query);
+    }
   }
 }

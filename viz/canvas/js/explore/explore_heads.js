@@ -6,6 +6,7 @@ const NUMBERS = 34; // and for the weights on the chosen key
 const SLOPE = Math.PI / 3;
 const LABELS = 46; // pixels of the keys' labels above
 const [LOWEST_ROW, HIGHEST_ROW] = [9.75, 22];
+const LOWEST_ON_SCREEN = 6; // in Present, where every second row has a name
 const LEAST_CELL = 3;
 
 class HeadRows {
@@ -13,10 +14,10 @@ class HeadRows {
     this.view = view;
     this.node = element("section", "all");
     const head = element("div", "head");
-    const title = element("strong", "", "This word in all heads");
+    const title = element("strong", "", tr("This word in all heads"));
     this.order = element("div", "order");
     this.order.setAttribute("role", "group");
-    this.order.setAttribute("aria-label", "Order of the heads");
+    this.order.setAttribute("aria-label", tr("Order of the heads"));
     this.buttons = [false, true].map((sorted) => {
       const node = element("button");
       node.addEventListener("click", () => this.sort(sorted));
@@ -54,17 +55,18 @@ class HeadRows {
     const weightOf = (row) => rows.values[row * keys.size + header.key];
     const all = [...header.places.keys()];
     this.sequence = view.sorted ? all.sort((one, other) => weightOf(other) - weightOf(one) || one - other) : all;
-    ["by layer", `by “${header.names.key}”`].forEach((text, index) => {
+    [tr("by layer"), tr("by “{token}”", { token: header.names.key })].forEach((text, index) => {
       this.buttons[index].textContent = text;
       this.buttons[index].setAttribute("aria-pressed", String(view.sorted === (index === 1)));
     });
-    const title = `Query ${header.names.query} in all ${all.length} heads, weights on ${keys.size} keys`;
-    const moves = "Arrow up and down choose a head, left and right a key, Enter opens the head.";
+    const title = tr("Query {query} in all {heads} heads, weights on {keys} keys", { query: header.names.query, heads: all.length, keys: keys.size });
+    const moves = tr("Arrow up and down choose a head, left and right a key, Enter opens the head.");
     this.marks.setAttribute("aria-label", `${title}. ${moves}`);
     this.top.style.height = `${LABELS}px`; // before the room below it is measured
     this.width = this.box.clientWidth;
     const room = view.narrow ? 14 * all.length : this.box.clientHeight;
-    this.step = clamp(room / all.length, LOWEST_ROW, HIGHEST_ROW);
+    const least = roomOf(view.root) === null ? LOWEST_ROW : LOWEST_ON_SCREEN;
+    this.step = clamp(room / all.length, least, HIGHEST_ROW);
     // A pixel cannot show more than one key: of several, the largest weight.
     this.columns = Math.min(keys.size, Math.floor((this.width - NAMES - NUMBERS) / LEAST_CELL));
     this.cell = (this.width - NAMES - NUMBERS) / this.columns;
@@ -119,7 +121,7 @@ class HeadRows {
         pen.fillStyle = seen ? colours[colourStep(most, 0, 1)] : hatch;
         pen.fillRect(NAMES + column * this.cell, y + 0.5, this.cell - (this.cell > 6 ? 0.5 : 0), this.step - 1);
       }
-      this.name(pen, row, y + this.step / 2, theme);
+      if (this.step >= LOWEST_ROW || line % 2 === 0) this.name(pen, row, y + this.step / 2, theme);
     });
     pen.globalAlpha = 1;
   }
@@ -136,7 +138,7 @@ class HeadRows {
     pen.fillText(rows.rows.labels[row], NAMES - 4, y + 0.5);
     pen.textAlign = "left";
     const place = row * keys.size + header.key;
-    pen.fillText(rows.allowed[place] ? rows.values[place].toFixed(2) : "–", NAMES + this.columns * this.cell + 6, y + 0.5);
+    pen.fillText(rows.allowed[place] ? fixed(rows.values[place], 2) : "–", NAMES + this.columns * this.cell + 6, y + 0.5);
     pen.globalAlpha = 1;
   }
 
@@ -197,10 +199,12 @@ class HeadRows {
     const place = key ?? this.largest(row, [0, keys.size]);
     const seen = rows.allowed[row * keys.size + place];
     return [
-      seen ? `weight ${exactText(weights[place])}` : "masked",
-      `layer ${layer}, head ${head}`,
-      `${header.names.query} looks at ${keys.labels[place]}${key === null ? ", the most" : ""}`,
-      "click: open this head",
+      seen ? `${tr("weight")} ${exactText(weights[place])}` : tr("masked"),
+      tr("layer {layer}, head {head}", { layer, head }),
+      key === null
+        ? tr("{query} looks at {key}, the most", { query: header.names.query, key: keys.labels[place] })
+        : tr("{query} looks at {key}", { query: header.names.query, key: keys.labels[place] }),
+      tr("click: open this head"),
     ];
   }
 
@@ -235,8 +239,8 @@ class HeadRows {
 
   paint(canvas, caption) {
     const { theme, header } = this.view;
-    const range = `attention weight: colours from 0 to 1; at the right: the weight on ${header.names.key}`;
-    const title = `${header.names.query} in all heads`;
+    const range = tr("attention weight: colours from 0 to 1; at the right: the weight on {key}", { key: header.names.key });
+    const title = tr("{query} in all heads", { query: header.names.query });
     const { pen, size, top } = startPicture(canvas, [this.width, LABELS + this.height], theme, { title, range, caption });
     const names = (layer) => this.drawTop(sizedCanvas(layer, this.width, LABELS), theme);
     drawLayer(pen, canvas, names, EDGE, top, this.width, LABELS);

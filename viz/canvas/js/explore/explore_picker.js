@@ -2,14 +2,14 @@
 // Figure 1 of the paper, small: a box for each layer and kind of attention, input below and output above. A click looks
 // there; the chosen one is lit.
 
-const KIND_NAMES = { encoder_self: "self", decoder_self: "self", cross: "cross" };
+const KIND_NAMES = { encoder_self: tr("self"), decoder_self: tr("self"), cross: tr("cross") };
 
 class Picker {
   constructor(view) {
     this.view = view;
     this.node = element("div", "picker");
     this.node.setAttribute("role", "group");
-    this.node.setAttribute("aria-label", "Where in the model: kind of attention and layer");
+    this.node.setAttribute("aria-label", tr("Where in the model: kind of attention and layer"));
   }
 
   draw() {
@@ -28,12 +28,12 @@ class Picker {
       const rows = layers.map((layer) => this.layer(kinds, layer));
       const inside = element("div", "where-layers");
       inside.append(...rows);
-      column.append(element("span", "where-name", name), inside);
+      column.append(element("span", "where-name", { encoder: tr("encoder"), decoder: tr("decoder") }[name] ?? name), inside);
       return column;
     });
     // A stack with two kinds of attention needs more room.
     this.node.style.gridTemplateColumns = stacks.map(({ kinds }) => `minmax(0, ${1 + kinds.length}fr)`).join(" ");
-    this.node.replaceChildren(element("span", "where-title", "where, in figure 1"), ...columns);
+    this.node.replaceChildren(element("span", "where-title", tr("where, in figure 1")), ...columns);
     rove(this.node);
   }
 
@@ -41,7 +41,7 @@ class Picker {
     const row = element("div", "where-layer");
     for (const kind of kinds.filter(({ layers }) => layers.includes(layer))) {
       const box = element("button", "where", kinds.length > 1 ? KIND_NAMES[kind.name] : String(layer));
-      box.title = `${kind.title}, layer ${layer}`;
+      box.title = tr("{kind}, layer {layer}", { kind: kind.title, layer });
       box.setAttribute("aria-label", box.title);
       box.addEventListener("click", () => this.choose(kind.name, layer));
       this.boxes.push({ box, kind: kind.name, layer });
@@ -52,7 +52,7 @@ class Picker {
 
   choose(kind, layer) {
     this.mark(kind, layer);
-    this.view.say(`${kind.replace("_", " ")}, layer ${layer}, chosen`);
+    this.view.say(tr("{kind}, layer {layer}, chosen", { kind: KIND_NAMES[kind], layer }));
     this.view.send("place", { kind, layer });
   }
 

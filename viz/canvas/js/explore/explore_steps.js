@@ -12,7 +12,7 @@ class Steps {
     this.badge = element("span", "state");
     this.output = element("output", "tau");
     this.control = element("label", "control");
-    this.control.append(element("span", "", "temperature"), this.output, view.slider.input, this.badge);
+    this.control.append(element("span", "", tr("temperature")), this.output, view.slider.input, this.badge);
   }
 
   draw() {
@@ -27,7 +27,7 @@ class Steps {
     view.boxes.forEach((box, index) => {
       const { title, why } = this.titles[index];
       title.replaceChildren(element("span", "number", String(index + 1)), subscripted(box.title));
-      title.setAttribute("aria-label", `${index + 1}, ${box.title.replace(/_/g, " ")}: open the full matrices`);
+      title.setAttribute("aria-label", `${index + 1}, ${box.title.replace(/_/g, " ")}: ${tr("open the full matrices")}`);
       why.textContent = box.why;
     });
     this.blocks.forEach((block) => this.drawBlock(block));
@@ -77,7 +77,7 @@ class Steps {
     const { keys } = view;
     this.node.style.setProperty("--keys", this.shown.length);
     const fewer = this.shown.length < keys.size;
-    this.note.textContent = fewer ? `${this.shown.length} of ${keys.size} keys: those with the largest weights` : "";
+    this.note.textContent = fewer ? tr("{shown} of {keys} keys: those with the largest weights", { shown: this.shown.length, keys: keys.size }) : "";
   }
 
   scroller(keyed) {
@@ -89,7 +89,7 @@ class Steps {
   buildLabels() {
     const row = element("div", "labels");
     row.setAttribute("role", "group");
-    row.setAttribute("aria-label", "Keys: choose one");
+    row.setAttribute("aria-label", tr("Keys: choose one"));
     this.note = element("span", "note");
     const buttons = this.shown.map((key) => {
       const node = element("button", "key-name", this.view.keys.labels[key]);
@@ -171,13 +171,13 @@ class Steps {
     const part = this.partOf(block);
     const { names } = view.header;
     const whole = ["embedding", "position"].includes(part.symbol); // no room for more
-    const whose = element("span", "of", whole ? "" : ` of ${names[part.rows.name]}`);
+    const whose = element("span", "of", whole ? "" : ` ${tr("of {name}", { name: names[part.rows.name] })}`);
     const symbol = element("b", part.symbol);
-    symbol.append(subscripted(part.symbol));
+    symbol.append(subscripted({ embedding: tr("embedding"), position: tr("position") }[part.symbol] ?? part.symbol));
     block.caption.replaceChildren(symbol, whose);
     const values = this.valuesOf(part);
-    const what = `${part.symbol.replace(/_/g, " ")} of ${names[part.rows.name]}: ${values.length} numbers`;
-    block.canvas.setAttribute("aria-label", `${what}. Arrow left and right read them.`);
+    const facts = { symbol: part.symbol.replace(/_/g, " "), name: names[part.rows.name], count: values.length };
+    block.canvas.setAttribute("aria-label", tr("{symbol} of {name}: {count} numbers. Arrow left and right read them.", facts));
     const [width, height] = [Math.max(Math.floor(block.canvas.parentNode.clientWidth), 20), 18];
     const pen = sizedCanvas(block.canvas, width, height);
     drawCellsOf(pen, values, part, view.tables[part.scale], width, height);
@@ -238,13 +238,13 @@ class Steps {
     const { slider, again } = view;
     this.control.hidden = !view.header.taus.length;
     if (!this.control.hidden) {
-      const state = again ? (slider.waits ? "running …" : "redrawn") : slider.ran === 1 ? "the run" : "rerun";
+      const state = again ? (slider.waits ? tr("running …") : tr("redrawn")) : slider.ran === 1 ? tr("the run") : tr("rerun");
       slider.show(state);
       this.output.textContent = `τ = ${slider.text}`;
       this.badge.textContent = state;
       this.badge.title = again
-        ? "Weights and weighted values are computed in the browser; the output below is the run's. Let go to run the model."
-        : "As in the run";
+        ? tr("Weights and weighted values are computed in the browser; the output below is the run's. Let go to run the model.")
+        : tr("As in the run");
     }
     if (this.node.hidden) return;
     this.drawLine(this.lines.find(({ name }) => name === "softmax"));
@@ -258,9 +258,9 @@ class Steps {
     const key = Number(cell.dataset.key);
     const [part] = view.boxes.find((box) => box.name === name).parts;
     const value = name === "softmax" ? view.weights[key] : view.row(part)[key];
-    const number = name === "mask" ? (view.visible(key) ? "visible" : "masked") : exactText(value);
+    const number = name === "mask" ? (view.visible(key) ? tr("visible") : tr("masked")) : exactText(value);
     const [query, label] = [view.header.names.query, view.keys.labels[key]];
-    view.hint([`${singular(part.symbol)} ${number}`, `query ${query}`, `key ${label}`], event);
+    view.hint([`${singular(part.symbol)} ${number}`, `${tr("query")} ${query}`, `${tr("key")} ${label}`], event);
     view.chips.point(key);
   }
 
@@ -276,7 +276,7 @@ class Steps {
     const row = clamp(Math.floor(((event.clientY - top) / height) * rows), 0, rows - 1);
     const at = row * columns + clamp(Math.floor(((event.clientX - left) / width) * columns), 0, columns - 1);
     if (at >= part.columns.size) return;
-    const where = `${part.symbol.replace("_", "")}, dimension ${at} of ${part.columns.size}`;
+    const where = tr("{symbol}, dimension {at} of {size}", { symbol: part.symbol.replace("_", ""), at, size: part.columns.size });
     this.view.hint([exactText(this.valuesOf(part)[at]), where], event);
   }
 
@@ -286,7 +286,7 @@ class Steps {
     event.preventDefault();
     const values = this.valuesOf(this.partOf(block));
     block.at = clamp(block.at + step, 0, values.length - 1);
-    this.view.say(`dimension ${block.at}: ${exactText(values[block.at])}`);
+    this.view.say(`${tr("dimension {column}", { column: block.at })}: ${exactText(values[block.at])}`);
   }
 }
 
@@ -311,9 +311,9 @@ function drawCellsOf(pen, values, { low, high }, table, width, height) {
 function scoreInCell(value) {
   if (!Number.isFinite(value)) return "−∞";
   const size = Math.abs(value);
-  return withMinus(value.toFixed(size < 9.95 ? 2 : size < 99.5 ? 1 : 0));
+  return fixed(value, size < 9.95 ? 2 : size < 99.5 ? 1 : 0);
 }
 
 function weightInCell(weight) {
-  return weight < 0.005 ? "0" : weight.toFixed(2);
+  return weight < 0.005 ? "0" : fixed(weight, 2);
 }

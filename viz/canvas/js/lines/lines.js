@@ -6,7 +6,7 @@ class View extends Picture {
     super(root);
     this.chips = element("div", "chips");
     this.chips.setAttribute("role", "group");
-    this.chips.setAttribute("aria-label", "Heads");
+    this.chips.setAttribute("aria-label", tr("Heads"));
     this.heading = element("canvas", "heading");
     this.box = element("div", "box");
     this.all = element("canvas");
@@ -20,7 +20,7 @@ class View extends Picture {
     this.top.setAttribute("role", "application");
     this.top.addEventListener("pointermove", (event) => this.hover(this.tokenAt(event), event));
     this.top.addEventListener("pointerleave", () => this.hover(null));
-    this.top.addEventListener("click", (event) => this.pin(this.tokenAt(event)));
+    this.top.addEventListener("click", (event) => this.choose(this.tokenAt(event)));
     this.top.addEventListener("keydown", (event) => this.onKey(event));
   }
 
@@ -29,7 +29,8 @@ class View extends Picture {
     return this.box.clientWidth;
   }
 
-  update({ data }) {
+  update({ data, setTriggerValue }) {
+    this.send = setTriggerValue;
     const { header, arrays } = unpack(data);
     this.weights = header.heads.map((head) => seenWeights(arrays, header, head));
     const text = (from, name) => JSON.stringify(from?.[name]);
@@ -39,9 +40,9 @@ class View extends Picture {
     [this.header, this.hovered, this.tip.hidden] = [header, null, true];
     this.theme = themeOf(this.root);
     this.root.classList.toggle("scrolls", heightOf(header) > TALLEST);
-    const sizes = `${header.queries.length} queries, ${header.keys.length} keys`;
-    const keys = "Arrow up and down choose a token, left and right the column, Escape shows all lines.";
-    this.top.setAttribute("aria-label", `${header.title} as lines between tokens: ${sizes}. ${keys}`);
+    const sizes = { title: header.title, queries: header.queries.length, keys: header.keys.length };
+    const keys = tr("Arrow up and down go to a token, left and right to the column, Enter chooses it, Escape shows all lines.");
+    this.top.setAttribute("aria-label", `${tr("{title} as lines between tokens: {queries} queries, {keys} keys.", sizes)} ${keys}`);
     this.buildChips();
     this.draw();
   }
@@ -49,14 +50,14 @@ class View extends Picture {
   buildChips() {
     const buttons = this.header.heads.map((head, slot) => {
       const chip = element("button", "chip");
-      chip.append(sample(this.lookOf(slot)), element("span", "", `head ${head}`));
-      chip.title = "Click: show or hide. Double click: show only this head.";
+      chip.append(sample(this.lookOf(slot)), element("span", "", tr("head {head}", { head })));
+      chip.title = tr("Click: show or hide. Double click: show only this head.");
       chip.addEventListener("click", () => this.toggle(head));
       chip.addEventListener("dblclick", () => this.show([head]));
       return chip;
     });
-    const all = button("All", "Show all these heads", () => this.show(this.header.heads));
-    const none = button("None", "Hide all heads", () => this.show([]));
+    const all = button(tr("All"), tr("Show all these heads"), () => this.show(this.header.heads));
+    const none = button(tr("None"), tr("Hide all heads"), () => this.show([]));
     this.chips.replaceChildren(...buttons, all, none);
     this.chips.style.display = buttons.length > 1 ? "" : "none";
     this.press();
@@ -110,14 +111,14 @@ class View extends Picture {
   }
 
   explain(least) {
-    const most = least > this.header.least ? `, which leaves about the ${MOST_LINES} largest` : "";
-    const alone = most ? `; an isolated token has all from ${threeDigits(this.header.least)}` : "";
+    const { measure, high } = this.header;
+    const facts = { measure, high: threeDigits(high), least: threeDigits(least), most: MOST_LINES, all: threeDigits(this.header.least) };
+    const fewer = least > this.header.least;
     this.note.textContent =
-      `The larger the ${this.header.measure}, the thicker and less transparent its line, up to ` +
-      `${threeDigits(this.header.high)}. Lines under ${threeDigits(least)} are not drawn` +
-      `${most}${alone}. ` +
-      "Point at a token to see only its lines and weights; click to pin it." +
-      (heightOf(this.header) > TALLEST ? " Scroll for the other tokens." : "");
+      `${tr("The larger the {measure}, the thicker and less transparent its line, up to {high}.", facts)} ` +
+      `${fewer ? tr("Lines under {least} are not drawn, which leaves about the {most} largest; an isolated token has all from {all}.", facts) : tr("Lines under {least} are not drawn.", facts)} ` +
+      tr("Point at a token to see only its lines and weights; click to choose it.") +
+      (heightOf(this.header) > TALLEST ? ` ${tr("Scroll for the other tokens.")}` : "");
   }
 
   mark() {
@@ -158,24 +159,37 @@ class View extends Picture {
     const [query, key] = token.side === "key" ? [this.pinned.index, token.index] : [token.index, this.pinned.index];
     const weights = this.shownSlots().map((slot) => {
       const weight = this.weightOf(slot, query, key);
-      return element("div", "", `${this.labelOf(slot)}: ${Number.isNaN(weight) ? "masked" : exactText(weight)}`);
+      return element("div", "", `${this.labelOf(slot)}: ${Number.isNaN(weight) ? tr("masked") : exactText(weight)}`);
     });
     return [element("div", "", this.nameOf(this.pinned)), element("div", "", this.nameOf(token)), ...weights];
   }
 
   labelOf(slot) {
-    return this.header.heads.length > 1 ? `head ${this.header.heads[slot]}` : this.header.measure;
+    return this.header.heads.length > 1 ? tr("head {head}", { head: this.header.heads[slot] }) : this.header.measure;
   }
 
   nameOf({ side, index }) {
-    return `${side} ${namesOf(this.header, side, false)[index]}`;
+    return `${roleText(side)} ${namesOf(this.header, side, false)[index]}`;
+  }
+
+  // A token is a token everywhere: a click chooses it, for every page; here its lines also stay alone.
+  choose(token) {
+    this.pin(token);
+    this.sendPinned();
+  }
+
+  sendPinned() {
+    const { choices } = this.header;
+    if (!this.pinned || !choices) return;
+    const { side, index } = this.pinned;
+    this.send("choose", { kind: choices.kind, [side]: choices[side][index] });
   }
 
   pin(token) {
     const same = token && token.side === this.pinned?.side && token.index === this.pinned.index;
     this.pinned = same ? null : token;
     this.mark();
-    this.spoken.textContent = this.pinned ? this.inWords(this.pinned) : "All lines";
+    this.spoken.textContent = this.pinned ? this.inWords(this.pinned) : tr("All lines");
   }
 
   inWords(token) {
@@ -187,7 +201,7 @@ class View extends Picture {
         if (weight > most) [best, most] = [query ? column : row, weight];
       });
       const other = this.nameOf({ side: query ? "key" : "query", index: best });
-      return most < 0 ? "" : `${this.labelOf(slot)}: most, ${most.toFixed(3)}, with ${other}`;
+      return most < 0 ? "" : tr("{name}: most, {weight}, with {other}", { name: this.labelOf(slot), weight: fixed(most, 3), other });
     });
     return [this.nameOf(token), ...strongest].join("; ");
   }
@@ -198,6 +212,7 @@ class View extends Picture {
     const down = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     const side = { ArrowLeft: "query", ArrowRight: "key" }[event.key] || from.side;
     if (event.key === "Escape") this.pin(null);
+    else if (event.key === "Enter") this.sendPinned();
     else if (!down && side === from.side && !/^Arrow/.test(event.key)) return;
     else this.move(side, from.index + (down || 0));
     event.preventDefault();
@@ -207,7 +222,7 @@ class View extends Picture {
   paint(canvas, caption) {
     const { header, layout, theme, width, isolated } = this;
     const least = isolated ? header.least : leastOf(this, this.shownSlots());
-    const range = `Thickness and opacity of a line: its weight, from ${threeDigits(least)} to ${threeDigits(header.high)}`;
+    const range = tr("Thickness and opacity of a line: its weight, from {low} to {high}", { low: threeDigits(least), high: threeDigits(header.high) });
     const several = header.heads.length > 1;
     const height = HEADING + layout.height + (several ? LINE + 8 : 0);
     const { pen, size, top } = startPicture(canvas, [width, height], theme, { title: header.measure, range, caption });

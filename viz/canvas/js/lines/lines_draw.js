@@ -26,7 +26,7 @@ function namesOf({ keys, queries, predicts, numbered }, side, brief) {
   if (!numbered) return side === "key" ? keys : queries;
   if (side === "key" || !predicts) return (side === "key" ? keys : queries).map((name, index) => `${index} ${name}`);
   return queries.map((name, index) => {
-    return brief ? `${index} ${name} → ${predicts[index]}` : `${index} reads ${name}, predicts ${predicts[index]}`;
+    return brief ? `${index} ${name} → ${predicts[index]}` : tr("{index} reads {name}, predicts {next}", { index, name, next: predicts[index] });
   });
 }
 
@@ -135,6 +135,11 @@ function drawTokens(pen, view) {
         pen.fillRect(from, index * layout.step, room, layout.step);
         pen.globalAlpha = 1;
       }
+      if (header.choices?.chosen[query ? 0 : 1] === index) {
+        pen.strokeStyle = header[`${side}_colour`];
+        pen.lineWidth = 2;
+        pen.strokeRect(from + 1, index * layout.step + 1, room - 2, layout.step - 2);
+      }
       pen.font = `${lit ? "600 " : ""}${FONT_SIZE}px ${theme.font}`;
       pen.fillStyle = theme.text;
       pen.fillText(shortened(pen, name, room - 12), x, middleOf(layout, index) + 0.5);
@@ -170,9 +175,9 @@ function drawNumber(pen, { layout, theme, header }, weight, [x, y, cell], digits
   pen.fillRect(x + 1, y + 1, cell - 2, height);
   pen.globalAlpha = 0.55;
   pen.fillRect(x + 1, y + 1, (cell - 2) * Math.min(weight / header.high, 1), height);
-  pen.globalAlpha = weight < header.least ? 0.6 : 1;
+  pen.globalAlpha = weight < header.least ? 0.7 : 1;
   pen.fillStyle = theme.text;
-  const text = header.high === 1 ? weight.toFixed(digits) : String(Number(weight.toPrecision(digits)));
+  const text = header.high === 1 ? fixed(weight, digits) : written(String(Number(weight.toPrecision(digits))));
   if (cell >= 20) pen.fillText(cell < 28 && header.high === 1 ? brief(text) : text, x + cell - 3, y + layout.step / 2 + 0.5);
   pen.globalAlpha = 1;
 }
@@ -192,8 +197,8 @@ function drawHeading(canvas, view) {
   const pen = sizedCanvas(canvas, width, HEADING);
   pen.textBaseline = "middle";
   for (const [title, x, align, colour] of [
-    ["queries", layout.left - 7, "right", header.query_colour],
-    ["keys", layout.right + 7, "left", header.key_colour],
+    [tr("queries"), layout.left - 7, "right", header.query_colour],
+    [tr("keys"), layout.right + 7, "left", header.key_colour],
   ]) {
     pen.font = `600 ${FONT_SIZE}px ${theme.font}`;
     pen.textAlign = align;
@@ -213,7 +218,7 @@ function drawHeading(canvas, view) {
     const { colour } = view.lookOf(slot);
     const x = start + place * cell;
     pen.fillStyle = theme.text;
-    pen.fillText(cell >= 44 ? `head ${header.heads[slot]}` : String(header.heads[slot]), x + cell / 2, 9);
+    pen.fillText(cell >= 44 ? tr("head {head}", { head: header.heads[slot] }) : String(header.heads[slot]), x + cell / 2, 9);
     pen.fillStyle = colour;
     pen.fillRect(x + 1, 17, cell - 2, 3);
   });
@@ -235,7 +240,7 @@ function nameHeads(pen, view, y) {
     pen.lineTo(x + 30, y);
     pen.stroke();
     pen.fillStyle = view.theme.text;
-    const name = `head ${view.header.heads[slot]}`;
+    const name = tr("head {head}", { head: view.header.heads[slot] });
     pen.fillText(name, x + 36, y);
     x += 54 + pen.measureText(name).width;
   }

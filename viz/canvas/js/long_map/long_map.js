@@ -21,15 +21,15 @@ class View extends Picture {
     layers.append(this.plane, this.marks);
     const toolbar = element("div", "toolbar");
     this.legend = element("div", "legend");
-    const brighten = toggleButton("Brighten", "Colours up to the largest 1 % of the weights drawn", (pressed) => {
+    const brighten = toggleButton(tr("Brighten"), tr("Colours up to the largest 1 % of the weights drawn"), (pressed) => {
       this.brightened = pressed;
       this.draw();
     });
     toolbar.append(
       this.legend,
-      button("Zoom in", "Twice as close", () => this.zoom(0.5)),
-      button("Zoom out", "Half as close", () => this.zoom(2)),
-      button("Whole text", "Show all queries and keys", () => this.look({ top: 0, left: 0, span: this.n })),
+      button(tr("Zoom in"), tr("Twice as close"), () => this.zoom(0.5)),
+      button(tr("Zoom out"), tr("Half as close"), () => this.zoom(2)),
+      button(tr("Whole text"), tr("Show all queries and keys"), () => this.look({ top: 0, left: 0, span: this.n })),
       brighten,
       this.pngButton(),
     );
@@ -74,8 +74,8 @@ class View extends Picture {
     this.largest = unit * (codes[0].reduce((one, other) => Math.max(one, other), 1) - 1) || 1;
     this.exact = header.weights && arrayAt(arrays, header.weights).values;
     if (!same) this.window = { top: 0, left: 0, span: this.n };
-    const keys = "The arrow keys move, plus and minus zoom, 0 shows the whole text, Enter chooses the query in the middle.";
-    this.marks.setAttribute("aria-label", `${header.title}, ${this.n} queries by ${this.n} keys. ${keys}`);
+    const keys = tr("The arrow keys move, plus and minus zoom, 0 shows the whole text, Enter chooses the query in the middle.");
+    this.marks.setAttribute("aria-label", `${tr("{title}, {count} queries by {count} keys.", { title: header.title, count: this.n })} ${keys}`);
     this.root.dataset.looks = this.looks.length;
     this.root.dataset.row = header.row ?? "";
     this.root.exact = this.exact;
@@ -204,8 +204,9 @@ class View extends Picture {
 
   whereText() {
     const { top, left, span } = this.window;
-    const range = (start) => `${Math.round(start)} to ${Math.round(start + span) - 1}`;
-    return `queries ${range(top)}, keys ${range(left)}`;
+    const ends = (start) => [Math.round(start), Math.round(start + span) - 1];
+    const [[first, last], [from, to]] = [ends(top), ends(left)];
+    return tr("queries {first} to {last}, keys {from} to {to}", { first, last, from, to });
   }
 
   hover(event) {
@@ -219,14 +220,14 @@ class View extends Picture {
     const look = this.finest([query, key]);
     const [row, column] = [Math.floor((query - look.top) / look.size), Math.floor((key - look.left) / look.size)];
     const code = look.codes[row * look.shape[1] + column];
-    let value = code ? `${header.measure} ${weightText(code, this.unit)}` : "masked: may not attend";
+    let value = code ? `${header.measure} ${weightText(code, this.unit)}` : tr("masked: may not attend");
     const lines = [];
     if (query === header.row && code) value = `${header.measure} ${exactText(exact[key])}`;
-    else if (look.size > 1) lines.push(`the largest of ${look.size} × ${look.size} cells: zoom in for each`);
+    else if (look.size > 1) lines.push(tr("the largest of {size} × {size} cells: zoom in for each", { size: look.size }));
     return [
       element("strong", "", value),
-      element("div", "", `query ${query}: ${header.tokens[query]}`),
-      element("div", "", `key ${key}: ${header.tokens[key]}`),
+      element("div", "", `${tr("query")} ${query}: ${header.tokens[query]}`),
+      element("div", "", `${tr("key")} ${key}: ${header.tokens[key]}`),
       ...lines.map((line) => element("div", "dim", line)),
     ];
   }
@@ -235,8 +236,8 @@ class View extends Picture {
     const { row, tokens } = this.header;
     let best = 0;
     for (let key = 1; key < this.n; key += 1) if (this.exact[key] > this.exact[best]) best = key;
-    const largest = `${threeDigits(this.exact[best])} on key ${best}: ${tokens[best]}`;
-    this.spoken.textContent = `Query ${row}: ${tokens[row]}; largest weight ${largest}`;
+    const facts = { row, token: tokens[row], weight: threeDigits(this.exact[best]), key: best, name: tokens[best] };
+    this.spoken.textContent = tr("Query {row}: {token}; largest weight {weight} on key {key}: {name}", facts);
   }
 
   drawLegend() {
@@ -244,14 +245,14 @@ class View extends Picture {
     const beyond = this.largest > high * 1.001 ? "≥ " : "";
     const masked = this.looks.some(({ codes }) => codes.includes(0));
     const entries = [colourRange([header.measure], "0", table, beyond + threeDigits(high))];
-    if (masked) entries.push(element("span", "hatched", "masked"));
-    if (this.looks[0].size > 1) entries.push(element("span", "dim", "a cell shows the largest weight inside it"));
+    if (masked) entries.push(element("span", "hatched", tr("masked")));
+    if (this.looks[0].size > 1) entries.push(element("span", "dim", tr("a cell shows the largest weight inside it")));
     this.legend.replaceChildren(...entries);
   }
 
   paint(canvas, caption) {
     const { header, theme } = this;
-    const range = `${header.measure}: colours from 0 to ${threeDigits(this.high)}; ${this.whereText()}`;
+    const range = `${tr("{measure}: colours from 0 to {high}", { measure: header.measure, high: threeDigits(this.high) })}; ${this.whereText()}`;
     const size = [this.margin.left + this.side + 1, this.margin.top + this.side + 1];
     const { pen, size: all, top } = startPicture(canvas, size, theme, { title: header.title, range, caption });
     drawLayer(pen, canvas, (layer) => drawLongMap(layer, this), EDGE, top, ...size);
@@ -324,7 +325,7 @@ function drawAxes(pen, { margin, side, window: seen, theme, header }, scale, n) 
   }
   pen.font = `600 12px ${theme.font}`;
   pen.textAlign = "left";
-  pen.fillText("query ↓  key →", 2, 8);
+  pen.fillText(`${tr("query")} ↓  ${tr("key")} →`, 2, 8);
 }
 
 // 1, 2 or 5 times a power of ten, at least `least`.

@@ -70,7 +70,7 @@ function axisOf(name, size, { axes, labels = {}, notes = {}, facts = {} }, place
   const axis = filled(axes[name], facts);
   const all = { labels: labels[name] || [], notes: notes[name] || [] };
   const own = place === undefined ? all : { labels: all.labels.slice(place, place + 1), notes: [] };
-  const groups = axis.heads ? Array.from({ length: facts.n_heads }, (_, head) => `head ${head}`) : [];
+  const groups = axis.heads ? Array.from({ length: facts.n_heads }, (_, head) => tr("head {head}", { head })) : [];
   return { name: axis.name ?? name, title: axis.title, size, ...own, groups, lit: axis.heads ? facts.head : null };
 }
 

@@ -12,9 +12,9 @@ class View extends Picture {
     toolbar.append(
       this.legend,
       this.redraw.brighten,
-      button("−", "Smaller cells", () => this.zoomTo(this.zoom / 1.4)),
-      button("Fit", "Fit the width", () => this.zoomTo(1)),
-      button("+", "Larger cells", () => this.zoomTo(this.zoom * 1.4)),
+      button("−", tr("Smaller cells"), () => this.zoomTo(this.zoom / 1.4)),
+      button(tr("Fit"), tr("Fit the width"), () => this.zoomTo(1)),
+      button("+", tr("Larger cells"), () => this.zoomTo(this.zoom * 1.4)),
       this.pngButton(),
     );
     root.append(toolbar, this.redraw.bar, this.stage, this.tip, this.spoken);
@@ -170,18 +170,18 @@ class View extends Picture {
     const cell = row * matrix.columns.size + column;
     const masked = matrix.masked && !matrix.allowed[cell];
     let value = exactText(matrix.shown.values[cell]);
-    if (matrix.scale === "mask") value = masked ? "may not attend" : "may attend";
-    else if (masked) value = `${value} (masked)`;
+    if (matrix.scale === "mask") value = masked ? tr("may not attend") : tr("may attend");
+    else if (masked) value = tr("{value} (masked)", { value });
     return [value, placeOf(matrix.rows, row), placeOf(matrix.columns, column)].filter(Boolean);
   }
 
   pick(matrix, event) {
     const cell = cellAt(matrix, event);
-    if (cell) this.choose(matrix, cell);
+    const picked = cell ? this.positions(matrix, cell) : labelAt(matrix, event);
+    if (picked) this.choose(matrix, picked);
   }
 
-  choose(matrix, cell) {
-    const picked = this.positions(matrix, cell);
+  choose(matrix, picked) {
     this.chosen = { ...this.chosen, ...picked };
     this.mark();
     const projection = matrix.symbol.match(/[QKV]$/)?.[0];
@@ -212,8 +212,8 @@ class View extends Picture {
       ranges.set(key, [...(ranges.get(key) || []), matrix]);
     }
     const entries = [...ranges.values()].map((matrices) => legendEntry(matrices, this.tables));
-    if (this.matrices().some(({ scale }) => scale === "mask")) entries.push(element("span", "seen", "✓ may attend"));
-    if (this.matrices().some(({ allowed }) => allowed?.includes(0))) entries.push(element("span", "hatched", "masked"));
+    if (this.matrices().some(({ scale }) => scale === "mask")) entries.push(element("span", "seen", tr("✓ may attend")));
+    if (this.matrices().some(({ allowed }) => allowed?.includes(0))) entries.push(element("span", "hatched", tr("masked")));
     this.legend.replaceChildren(...entries);
   }
 }
@@ -243,7 +243,7 @@ function legendEntry(matrices, tables) {
 
 function placeOf(axis, position) {
   if (!axis.title) return "";
-  const singular = axis.title.replace(/:.*/, "").replace("ies", "y").replace("keys", "key").replace("ons", "on");
+  const singular = { query: tr("query"), key: tr("key") }[axis.name] ?? tr("dimension");
   const group = axis.groups.length ? `, ${axis.groups[Math.floor((position * axis.groups.length) / axis.size)]}` : "";
   const label = axis.labels.length ? `: ${axis.labels[position]}` : "";
   const note = axis.notes.length ? ` (${axis.notes[position]})` : "";

@@ -122,7 +122,7 @@ function drawGrid(pen, matrix, theme) {
 
 function drawNumbers(pen, matrix, tables) {
   const size = Math.min(FONT_SIZE + 1, matrix.cellHeight - 4);
-  if (size < 9) return;
+  if (size < (roomOf(pen.canvas) === null ? 9 : FONT_SIZE)) return;
   pen.font = `${size}px ${matrix.font}`;
   const finite = [...matrix.values].filter(Number.isFinite);
   const largest = Math.max(...finite.map(Math.abs), 0);
@@ -137,7 +137,7 @@ function drawNumbers(pen, matrix, tables) {
     if (!Number.isFinite(value) || (matrix.masked && !matrix.allowed[cell])) return;
     const [x, y, width, height] = cellBox(matrix, Math.floor(cell / matrix.columns.size), cell % matrix.columns.size);
     pen.fillStyle = inkOn(colourOf(tables[matrix.scale], value, matrix.low, matrix.high));
-    pen.fillText(withMinus(value.toFixed(decimals)).replace(/^−(0\.0+)$/, "$1"), x + width / 2, y + height / 2 + 0.5);
+    pen.fillText(fixed(value, decimals).replace(/^−(0[.,]0+)$/, "$1"), x + width / 2, y + height / 2 + 0.5);
   });
 }
 
@@ -186,6 +186,22 @@ function cellAt({ marks, margins, cellWidth, cellHeight, rows, columns }, event)
   const row = Math.floor((y - margins.top) / cellHeight);
   const column = Math.floor((x - margins.left) / cellWidth);
   return row >= 0 && column >= 0 && row < rows.size && column < columns.size ? [row, column] : null;
+}
+
+// { axis name: position } of the token whose label is under the pointer, beside a row or, slanted, above a column; or null.
+function labelAt({ marks, margins, cellWidth, cellHeight, rows, columns }, event) {
+  const [x, y] = pointIn(marks, event);
+  const [across, down] = [x - margins.left, y - margins.top];
+  const [axis, at] =
+    across < 0 ? [rows, Math.floor(down / cellHeight)] : [columns, Math.floor((across + down / Math.tan(SLANT)) / cellWidth)];
+  const outside = across < 0 ? down >= 0 : down < 0;
+  return outside && axis.name && axisKind(axis) === "token" && at >= 0 && at < axis.size ? { [axis.name]: at } : null;
+}
+
+// Its rows and columns, for screen readers.
+function sizesOf({ rows, columns }) {
+  const facts = { rows: rows.size, down: rows.title, columns: columns.size, across: columns.title };
+  return tr("{rows} {down} by {columns} {across}", facts);
 }
 
 // The two canvases of a matrix: `cells`, and above it `marks`, which takes the pointer.

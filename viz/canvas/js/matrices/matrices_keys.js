@@ -2,7 +2,7 @@
 // down between matrices, Enter chooses. The cell's number is shown and read out.
 
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-const HOW = "Arrow keys go from cell to cell, Page up and Page down to the other matrices, Enter chooses the cell.";
+const HOW = tr("Arrow keys go from cell to cell, Page up and Page down to the other matrices, Enter chooses the cell.");
 
 class Cursor {
   constructor(view) {
@@ -37,7 +37,7 @@ class Cursor {
   }
 
   listen({ marks, symbol, rows, columns }, index, title) {
-    const sizes = `${rows.size} ${rows.title} by ${columns.size} ${columns.title}`;
+    const sizes = sizesOf({ rows, columns });
     marks.tabIndex = index === this.at ? 0 : -1;
     marks.setAttribute("role", "application");
     marks.setAttribute("aria-label", `${plainSymbol(symbol)}: ${sizes}. ${title}. ${HOW}`);
@@ -78,7 +78,7 @@ class Cursor {
     if (move) this.show([row + move[0], column + move[1]]);
     else if (to) this.show(to);
     else if (other) this.go(this.at + other);
-    else if (event.key === "Enter" || event.key === " ") this.view.choose(this.matrix, [row, column]);
+    else if (event.key === "Enter" || event.key === " ") this.view.choose(this.matrix, this.view.positions(this.matrix, [row, column]));
     else return;
     event.preventDefault();
   }

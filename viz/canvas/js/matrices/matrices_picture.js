@@ -57,8 +57,8 @@ function rangesInWords(view) {
   const ranges = [...view.legend.querySelectorAll(".range")].map((entry) => {
     const [low, high] = [...entry.querySelectorAll(".end")].map((end) => end.textContent);
     const symbols = [...entry.childNodes].filter((node) => !node.className && node.tagName !== "CANVAS");
-    return `${symbols.map((node) => node.textContent).join("")}: colours from ${low} to ${high}`;
+    return tr("{names}: colours from {low} to {high}", { names: symbols.map((node) => node.textContent).join(""), low, high });
   });
-  const hatched = view.legend.querySelector(".hatched") ? ["hatched: masked"] : [];
+  const hatched = view.legend.querySelector(".hatched") ? [tr("hatched: masked")] : [];
   return [...ranges, ...hatched, ...view.redraw.inWords()].join("; ");
 }

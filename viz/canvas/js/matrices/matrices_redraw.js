@@ -4,19 +4,19 @@
 class Redraw {
   constructor(onChange) {
     this.onChange = onChange;
-    const title = "Colours of the weights up to the largest 1 % instead of 1; the legend shows the range";
-    this.brighten = toggleButton("Brighten", title, (pressed) => {
+    const title = tr("Colours of the weights up to the largest 1 % instead of 1; the legend shows the range");
+    this.brighten = toggleButton(tr("Brighten"), title, (pressed) => {
       this.brightened = pressed;
       onChange();
     });
     this.bar = element("div", "redraw");
-    const label = element("label", "", "Draw again with τ = ");
+    const label = element("label", "", tr("Draw again with τ = "));
     this.slider = element("input");
     Object.assign(this.slider, { type: "range", min: -1.3, max: 1.3, step: 0.01 });
-    this.slider.setAttribute("aria-label", "Temperature redrawn in the browser");
+    this.slider.setAttribute("aria-label", tr("Temperature redrawn in the browser"));
     this.number = element("output");
     this.note = element("span", "note");
-    this.reset = button("Back to the run", "The temperature of the run", () => this.set(this.run));
+    this.reset = button(tr("Back to the run"), tr("The temperature of the run"), () => this.set(this.run));
     label.append(this.number);
     this.bar.append(label, this.slider, this.reset, this.note);
     this.slider.addEventListener("input", () => this.set(10 ** Number(this.slider.value)));
@@ -43,7 +43,7 @@ class Redraw {
   }
 
   inWords() {
-    return this.again ? [`weights redrawn with τ = ${this.number.textContent}, the run had ${this.run}`] : [];
+    return this.again ? [tr("weights redrawn with τ = {tau}, the run had {run}", { tau: this.number.textContent, run: written(String(this.run)) })] : [];
   }
 
   set(tau) {
@@ -54,12 +54,12 @@ class Redraw {
   describe(tau) {
     this.tau = tau;
     this.slider.value = Math.log10(tau);
-    this.number.textContent = Number(tau.toPrecision(3));
+    this.number.textContent = threeDigits(tau);
     this.reset.disabled = tau === this.run;
     this.note.textContent =
       tau === this.run
-        ? "as in the run"
-        : `redrawn from this head's scores; the run and all later steps have τ = ${this.run}`;
+        ? tr("as in the run")
+        : tr("redrawn from this head's scores; the run and all later steps have τ = {run}", { run: written(String(this.run)) });
   }
 
   // The matrix to draw: of the run, or with the weights at another temperature, in the chosen range.

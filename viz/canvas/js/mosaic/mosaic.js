@@ -12,7 +12,7 @@ class View extends Picture {
     layers.append(this.tiles, this.marks);
     const toolbar = element("div", "toolbar");
     this.legend = element("div", "legend");
-    const brighten = toggleButton("Brighten", BRIGHTEN, (pressed) => {
+    const brighten = toggleButton(tr("Brighten"), BRIGHTEN, (pressed) => {
       this.brightened = pressed;
       this.draw();
     });
@@ -49,10 +49,10 @@ class View extends Picture {
     this.table = lookupTable(header.scale);
     const kinds = this.groups.map(
       ({ title, layers, heads, queries, keys }) =>
-        `${title}, ${layers} layers of ${heads} heads, ${queries.length} queries by ${keys.length} keys`,
+        tr("{title}, {layers} layers of {heads} heads, {queries} queries by {keys} keys", { title, layers, heads, queries: queries.length, keys: keys.length }),
     );
-    const keys = "The arrow keys move between heads, Enter chooses one.";
-    this.marks.setAttribute("aria-label", `${header.measure} of every head: ${kinds.join("; ")}. ${keys}`);
+    const keys = tr("The arrow keys move between heads, Enter chooses one.");
+    this.marks.setAttribute("aria-label", `${tr("{measure} of every head: {kinds}.", { measure: header.measure, kinds: kinds.join("; ") })} ${keys}`);
     this.draw();
     if (this.opening) setTimeout(() => this.showOpened(), 300);
     this.opening = false;
@@ -71,7 +71,7 @@ class View extends Picture {
     this.layout = layOutMosaic(this.groups, this.width);
     this.high = (this.brightened && highOfMost(this.groups, this.unit)) || this.header.high || this.largest || 1;
     const { left, tile, step } = this.layout;
-    this.marks.dataset.tiles = [left, tile.width + GAP, step, tile.width, tile.height].join(" ");
+    this.marks.dataset.tiles = [left, tile.width + BETWEEN, step, tile.width, tile.height].join(" ");
     this.marks.dataset.tops = this.groups.map(({ top }) => top).join(" ");
     drawMosaic(this.tiles, this);
     this.drawLegend();
@@ -95,7 +95,7 @@ class View extends Picture {
     const { left, tile, step, ratio } = this.layout;
     for (const group of this.groups) {
       const layer = Math.floor((y - group.top) / step);
-      const head = Math.floor((x - left) / (tile.width + GAP));
+      const head = Math.floor((x - left) / (tile.width + BETWEEN));
       if (layer < 0 || head < 0 || layer >= group.layers || head >= group.heads) continue;
       const corner = this.layout.corner({ group, layer, head });
       const [right, down] = [x - corner[0], y - corner[1]];
@@ -119,14 +119,14 @@ class View extends Picture {
     const [top, bottom] = cellsOfPixel(group.queries.length, height, pixel[1]);
     const [left, right] = cellsOfPixel(group.keys.length, width, pixel[0]);
     const { code, query, key } = largestCell(group, layer, head, [top, bottom], [left, right]);
-    const value = code ? `${this.header.measure} ${weightText(code, this.unit)}` : "masked: may not attend";
+    const value = code ? `${this.header.measure} ${weightText(code, this.unit)}` : tr("masked: may not attend");
     const cells = (bottom - top) * (right - left) * group.pool ** 2;
     return [
       element("strong", "", value),
       element("div", "", nameOf({ group, layer, head })),
       element("div", "", positionName("query", query, group.queries, group.pool)),
       element("div", "", positionName("key", key, group.keys, group.pool)),
-      ...(cells > 1 ? [element("div", "dim", `the largest of ${cells} cells in this pixel`)] : []),
+      ...(cells > 1 ? [element("div", "dim", tr("the largest of {cells} cells in this pixel", { cells }))] : []),
     ];
   }
 
@@ -139,11 +139,16 @@ class View extends Picture {
     if (this.header) this.mark();
     if (!place) return;
     const { group, layer, head } = place;
-    const chosen = this.chosen && nameOf(place) === nameOf(this.chosen) ? ", chosen" : "";
+    const chosen = this.chosen && nameOf(place) === nameOf(this.chosen);
     const { code, query, key } = largestCell(group, layer, head, [0, group.queries.length], [0, group.keys.length]);
     const row = positionName("query", query, group.queries, group.pool);
     const column = positionName("key", key, group.keys, group.pool);
-    this.spoken.textContent = `${nameOf(place)}${chosen}; largest ${weightText(code, this.unit)}, of ${row}, ${column}`;
+    this.spoken.textContent = tr("{name}; largest {weight}, of {row}, {column}", {
+      name: chosen ? tr("{name}, chosen", { name: nameOf(place) }) : nameOf(place),
+      weight: weightText(code, this.unit),
+      row,
+      column,
+    });
   }
 
   onKey(event) {
@@ -168,7 +173,7 @@ class View extends Picture {
     const { group, layer, head } = place;
     this.chosen = { group, layer, head };
     this.mark();
-    this.spoken.textContent = `${nameOf(place)}, chosen`;
+    this.spoken.textContent = tr("{name}, chosen", { name: nameOf(place) });
     this.send("choose", { kind: group.kind, layer, head });
     this.opening = true;
   }
@@ -194,16 +199,16 @@ class View extends Picture {
     if (text === this.legend.dataset.text) return;
     this.legend.dataset.text = text;
     const entries = [colourRange([header.measure], "0", table, beyond + threeDigits(high))];
-    if (masked) entries.push(element("span", "hatched", "masked"));
+    if (masked) entries.push(element("span", "hatched", tr("masked")));
     if (this.pooled) entries.push(element("span", "dim", POOLED));
     this.legend.replaceChildren(...entries);
   }
 
   paint(canvas, caption) {
     const { layout, theme, header } = this;
-    const masked = this.groups.some((group) => group.masked) ? "; hatched: masked" : "";
+    const masked = this.groups.some((group) => group.masked) ? `; ${tr("hatched: masked")}` : "";
     const pooled = this.pooled ? `; ${POOLED}` : "";
-    const range = `${header.measure}: colours from 0 to ${threeDigits(this.high)}${masked}${pooled}`;
+    const range = `${tr("{measure}: colours from 0 to {high}", { measure: header.measure, high: threeDigits(this.high) })}${masked}${pooled}`;
     const titles = { title: header.title, range, caption };
     const { pen, size, top } = startPicture(canvas, [layout.width, layout.height], theme, titles);
     const draw = (layer) => {
@@ -215,14 +220,15 @@ class View extends Picture {
   }
 }
 
-const BRIGHTEN = "Colours up to the largest 1 % of all weights; the legend shows the range";
-const POOLED = "a pixel shows the largest of its cells";
+const BRIGHTEN = tr("Colours up to the largest 1 % of all weights; the legend shows the range");
+const POOLED = tr("a pixel shows the largest of its cells");
 
 // "query 7: cat", or of several "query 28 and the 3 after: the cat sat on".
 function positionName(side, index, labels, pool) {
-  return pool > 1 ? `${side} ${labels[index]}` : `${side} ${index}: ${labels[index]}`;
+  return pool > 1 ? `${roleText(side)} ${labels[index]}` : `${roleText(side)} ${index}: ${labels[index]}`;
 }
 
 function nameOf({ group, layer, head }) {
-  return `${group.title}, layer ${layer}, ${group.averaged ? "all heads" : `head ${head}`}`;
+  const facts = { title: group.title, layer, head };
+  return group.averaged ? tr("{title}, layer {layer}, all heads", facts) : tr("{title}, layer {layer}, head {head}", facts);
 }

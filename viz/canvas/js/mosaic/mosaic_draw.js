@@ -2,7 +2,7 @@
 // several cells is therefore the one with the largest code.
 
 const CODES = 65536;
-const GAP = 4; // pixels between tiles
+const BETWEEN = 4; // pixels between tiles
 const TITLE = 40; // pixels above a group's tiles, for its title and the numbers of its heads
 const BELOW = 14; // pixels below a group
 
@@ -27,7 +27,7 @@ function codeGroups(groups, arrays) {
 function weightText(code, unit) {
   const decimals = Math.max(Math.floor(-Math.log10(unit)), 0);
   const text = ((code - 1) * unit).toFixed(decimals);
-  return Number(text) ? text : `under ${(0.5 / 10 ** decimals).toFixed(decimals + 1)}`;
+  return Number(text) ? written(text) : tr("under {least}", { least: fixed(0.5 / 10 ** decimals, decimals + 1) });
 }
 
 // The weight that all but the largest 1 % of the weights that are not masked stay below.
@@ -59,20 +59,20 @@ function layOutMosaic(groups, width) {
   const left = width < 600 ? 16 : 54;
   const layers = groups.reduce((sum, group) => sum + group.layers, 0);
   const most = Math.max(...groups.map((group) => group.heads));
-  const room = (width - left - 2) / most - GAP;
-  const height = clamp(Math.min(Math.floor(600 / layers), Math.floor(1.4 * room)), 44, 110);
-  const tile = { width: Math.max(snap(Math.min(room, 2.4 * height)), 4), height: snap(height) };
+  const room = (width - left - 2) / most - BETWEEN;
+  const height = clamp(Math.min(Math.floor(600 / layers), Math.floor(room)), 24, 110);
+  const tile = { width: Math.max(snap(Math.min(room, height)), 4), height: snap(height) };
   let top = 0;
   for (const group of groups) {
     group.top = top + TITLE;
-    top = group.top + group.layers * (height + GAP) + BELOW;
+    top = group.top + group.layers * (height + BETWEEN) + BELOW;
   }
   const corner = ({ group, layer, head }) => [
-    snap(left + head * (tile.width + GAP)),
-    group.top + layer * (height + GAP),
+    snap(left + head * (tile.width + BETWEEN)),
+    group.top + layer * (height + BETWEEN),
   ];
   const pixels = [tile.width, tile.height].map((side) => Math.round(side * ratio));
-  return { left, tile, corner, pixels, ratio, width, height: top, step: height + GAP };
+  return { left, tile, corner, pixels, ratio, width, height: top, step: height + BETWEEN };
 }
 
 // The cells [start, end) along one side that a pixel stands for, at least one.
@@ -159,19 +159,19 @@ function drawLabels(pen, groups, layout, theme) {
     const start = left + pen.measureText(title).width + 10;
     pen.font = `12px ${theme.font}`;
     pen.globalAlpha = 0.75;
-    const squares = pool > 1 ? `, largest of each ${pool} × ${pool}` : "";
-    const sizes = `${queries.length} × ${keys.length}${wide ? " (queries × keys)" : ""}${squares}`;
+    const squares = pool > 1 ? `, ${tr("largest of each {pool} × {pool}", { pool })}` : "";
+    const sizes = `${queries.length} × ${keys.length}${wide ? ` (${tr("queries × keys")})` : ""}${squares}`;
     pen.fillText(sizes, start, group.top - 29);
     pen.textAlign = "center";
     for (let head = 0; head < group.heads; head += 1) {
       const [x] = layout.corner({ group, layer: 0, head });
-      const name = averaged ? "all heads" : `head ${head}`;
+      const name = averaged ? tr("all heads") : tr("head {head}", { head });
       pen.fillText(fits ? name : String(head), x + layout.tile.width / 2, group.top - 9);
     }
     pen.textAlign = "right";
     for (let layer = 0; layer < group.layers; layer += 1) {
       const [, y] = layout.corner({ group, layer, head: 0 });
-      pen.fillText(wide ? `layer ${layer}` : String(layer), layout.left - 6, y + layout.tile.height / 2);
+      pen.fillText(wide ? tr("layer {layer}", { layer }) : String(layer), layout.left - 6, y + layout.tile.height / 2);
     }
     pen.globalAlpha = 1;
   }

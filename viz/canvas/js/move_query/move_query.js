@@ -29,16 +29,16 @@ class View extends Picture {
   }
 
   buildControl() {
-    this.back = button("Back to the run", "Put the query where the run had it", () => this.snap(this.at.row));
+    this.back = button(tr("Back to the run"), tr("Put the query where the run had it"), () => this.snap(this.at.row));
     this.other = element("select");
-    this.other.setAttribute("aria-label", "The other query");
+    this.other.setAttribute("aria-label", tr("The other query"));
     this.slider = element("input");
     Object.assign(this.slider, { type: "range", min: 0, max: 1, step: 0.01, value: 0 });
-    this.slider.setAttribute("aria-label", "From this query to the other one");
+    this.slider.setAttribute("aria-label", tr("From this query to the other one"));
     this.slider.addEventListener("input", () => this.blend());
     this.slider.addEventListener("change", () => this.release());
     this.other.addEventListener("change", () => this.blend());
-    const towards = element("label", "", "Towards the query");
+    const towards = element("label", "", tr("Towards the query"));
     towards.append(this.other, this.slider);
     const control = element("div", "control");
     control.append(this.back, towards);
@@ -195,8 +195,8 @@ class View extends Picture {
     this.view = viewOf(this, size, Math.min(TALLEST, size));
     if (wide) this.row.panel.style.height = `${this.view.height}px`;
     else this.row.panel.style.removeProperty("height");
-    const range = colourRange(["attention weight of a key"], "0", this.table, "1");
-    const border = element("span", "", "thin lines: beyond them another key gets the largest weight");
+    const range = colourRange([tr("attention weight of a key")], "0", this.table, "1");
+    const border = element("span", "", tr("thin lines: beyond them another key gets the largest weight"));
     this.legend.replaceChildren(range, border);
     this.row.measure(this.header.keys.length);
     this.drawQuery(true);
@@ -221,22 +221,22 @@ class View extends Picture {
   describe() {
     const { header, at } = this;
     this.root.classList.toggle("moved", !at.own);
-    this.badge.textContent = at.own ? "the run" : "moved";
+    this.badge.textContent = at.own ? tr("the run") : tr("moved");
     this.back.disabled = at.own;
     const share = header.shares[0] + header.shares[1];
-    const outside = `the query has length ${threeDigits(header.outside[at.row])}`;
+    const outside = threeDigits(header.outside[at.row]);
     this.note.textContent = at.own
-      ? `Weights of the run. The plane holds ${(100 * share).toFixed(0)}% of the keys' variance; outside of it ${outside}. Drag q.`
-      : `Computed in the browser from the run's keys and values. Outside the plane ${outside}; that part stays while you move it, and counts in every score.`;
+      ? tr("Weights of the run. The plane holds {share} of the keys' variance; outside of it the query has length {outside}. Drag q.", { share: percentText(share), outside })
+      : tr("Computed in the browser from the run's keys and values. Outside the plane the query has length {outside}; that part stays while you move it, and counts in every score.", { outside });
     const { length, cosine } = this.changeOfResult();
     this.change.textContent = at.own
-      ? `z, the weighted sum of the values, has length ${threeDigits(length)}`
-      : `z: length ${threeDigits(length)}, cosine with the run's z ${cosine.toFixed(3)}`;
+      ? tr("z, the weighted sum of the values, has length {length}", { length: threeDigits(length) })
+      : tr("z: length {length}, cosine with the run's z {cosine}", { length: threeDigits(length), cosine: fixed(cosine, 3) });
     Object.assign(this.change.dataset, { length, cosine });
     const most = this.shown.indexOf(Math.max(...this.shown));
-    const heaviest = `${header.keys[most]} has the largest weight, ${this.shown[most].toFixed(3)}`;
-    const how = "Arrow keys move the query, Home puts it back.";
-    this.marks.setAttribute("aria-label", `${header.title}: ${header.keys.length} keys in a plane; ${heaviest}. ${how}`);
+    const heaviest = tr("{key} has the largest weight, {weight}", { key: header.keys[most], weight: fixed(this.shown[most], 3) });
+    const how = tr("Arrow keys move the query, Home puts it back.");
+    this.marks.setAttribute("aria-label", `${header.title}: ${tr("{keys} keys in a plane", { keys: header.keys.length })}; ${heaviest}. ${how}`);
   }
 
   // Length of z = sum of weight times value, and its cosine with the z of the run's row.
@@ -274,7 +274,7 @@ class View extends Picture {
     if (key === null) return;
     const allowed = this.part(this.mask, this.at.row)[key];
     const weight = allowed ? exactText(this.shown[key]) : "0, masked";
-    this.showTip([element("strong", "", `weight ${weight}`), element("div", "", `key ${this.header.keys[key]}`)], event);
+    this.showTip([element("strong", "", `${tr("weight")} ${weight}`), element("div", "", `${tr("key")} ${this.header.keys[key]}`)], event);
   }
 
   paint(canvas, caption) {

@@ -122,13 +122,13 @@ function paintAxes(pen, { view, theme, header }) {
   pen.font = `12px ${theme.font}`;
   pen.textBaseline = "middle";
   pen.textAlign = "center";
-  const [first, second] = header.shares.map((share) => `${(100 * share).toFixed(0)}%`);
-  const queries = view.shorter > 1 ? `; queries drawn at 1/${view.shorter} of their length` : "";
-  pen.fillText(shortened(pen, `1st component of the keys, ${first} of variance${queries}`, view.width - 8), view.width / 2, view.height - 10);
+  const [first, second] = header.shares.map(percentText);
+  const queries = view.shorter > 1 ? `; ${tr("queries drawn at 1/{times} of their length", { times: view.shorter })}` : "";
+  pen.fillText(shortened(pen, `${tr("1st component of the keys, {share} of variance", { share: first })}${queries}`, view.width - 8), view.width / 2, view.height - 10);
   pen.save();
   pen.translate(11, (view.height - MARGIN[2]) / 2);
   pen.rotate(-Math.PI / 2);
-  pen.fillText(`2nd component, ${second}`, 0, 0);
+  pen.fillText(tr("2nd component, {share}", { share: second }), 0, 0);
   pen.restore();
 }
 
@@ -203,7 +203,7 @@ function paintMoveQuery(picture, canvas, caption) {
   const { view, theme, header, matrix } = picture;
   const [line, label, track] = BAR;
   const inner = [view.width + 40 + label + track + 70, Math.max(view.height, 50 + line * header.keys.length)];
-  const range = "attention weight: colours from 0 to 1, larger circles for larger weights; squares: queries";
+  const range = tr("attention weight: colours from 0 to 1, larger circles for larger weights; squares: queries");
   const titles = { title: `${header.title}, ${picture.badge.textContent}`, range, caption };
   const { pen, size, top } = startPicture(canvas, inner, theme, titles);
   drawLayer(pen, canvas, (layer) => paintPlane(layer, picture), EDGE, top, view.width, view.height);

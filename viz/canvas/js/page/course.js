@@ -28,10 +28,10 @@ class View {
     way.append(element("span", "title", title || "Course"), element("span", "", `Step ${number + 1} of ${steps.length}`));
     if (number > 0) way.append(link("← Back", steps[number - 1].link));
     if (number + 1 < steps.length) way.append(link("Next →", steps[number + 1].link, "go"));
-    way.append(link(number + 1 < steps.length ? "All steps" : "All steps and my answers", overview));
+    way.append(link(number + 1 < steps.length ? tr("All steps") : tr("All steps and my answers"), overview));
     const nodes = [way];
     if (!here) {
-      const back = element("p", "", "This step is on another page: ");
+      const back = element("p", "", tr("This step is on another page: "));
       back.append(link(step.view, step.link));
       nodes.push(back);
     }
@@ -47,19 +47,19 @@ class View {
       list.append(item);
     });
     const name = element("input", "name");
-    name.placeholder = "Your name, for the file (optional)";
-    name.setAttribute("aria-label", "Your name, for the file");
+    name.placeholder = tr("Your name, for the file (optional)");
+    name.setAttribute("aria-label", tr("Your name, for the file"));
     name.value = this.answers.name ?? "";
     name.addEventListener("input", () => this.keep("name", name.value));
     const message = element("output", "note");
     const actions = element("div", "way");
     actions.append(
-      button("Download answers", "saves the questions and your answers as a CSV file", () => this.download()),
-      button("Copy answers", "copies the same as text", async () => {
-        message.textContent = (await copy(this.text())) ? "Copied ✓" : "The browser does not allow it: download them instead.";
+      button(tr("Download answers"), tr("saves the questions and your answers as a CSV file"), () => this.download()),
+      button(tr("Copy answers"), tr("copies the same as text"), async () => {
+        message.textContent = (await copy(this.text())) ? tr("Copied ✓") : tr("The browser does not allow it: download them instead.");
       }),
-      button("Print", "prints this page with your answers", () => window.print()),
-      link("Leave the course", "./", "leave"),
+      button(tr("Print"), tr("prints this page with your answers"), () => window.print()),
+      link(tr("Leave the course"), "./", "leave"),
       message,
     );
     const start = element("div", "way");
@@ -69,7 +69,7 @@ class View {
       start,
       list,
       name,
-      element("p", "note", "Your answers are kept in this browser only. Nothing is sent to the server."),
+      element("p", "note", tr("Your answers are kept in this browser only. Nothing is sent to the server.")),
       actions,
     ];
   }
@@ -83,7 +83,7 @@ class View {
     field.rows = 2;
     field.value = typed.textContent;
     field.setAttribute("aria-label", `Answer to step ${number + 1}: ${step.ask}`);
-    field.placeholder = "Your answer, kept in this browser";
+    field.placeholder = tr("Your answer, kept in this browser");
     field.addEventListener("input", () => {
       typed.textContent = field.value;
       this.keep(number, field.value);

@@ -1,5 +1,6 @@
 // needs: shared/mount.js page/enter.js page/history.js page/links.js page/menu.js page/typed.js
-// The here component: Shift with an arrow key chooses layer or head, wherever the focus is. It draws nothing.
+// The here component: Shift with an arrow key chooses layer or head, wherever the focus is, and a click on a word of a
+// sentence (viz/html.py) its row; and whether the screen is narrow, which decides how panels stand. It draws nothing.
 
 const MOVES = {
   ArrowUp: ["layer", -1],
@@ -8,8 +9,13 @@ const MOVES = {
   ArrowRight: ["head", 1],
 };
 
+const STACKED = "(max-width: 640px)"; // as in the style sheet
+
 class View {
   constructor() {
+    this.narrow = matchMedia(STACKED);
+    this.onWidth = () => this.tell("narrow", this.narrow.matches);
+    this.narrow.addEventListener("change", this.onWidth);
     keepOneEntryPerAct();
     makeLinksWaitForText();
     submitTextOnEnter();
@@ -18,17 +24,27 @@ class View {
     this.typed = new Typed();
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey);
+    this.onClick = (event) => this.click(event);
+    document.addEventListener("click", this.onClick);
   }
 
   close() {
+    this.narrow.removeEventListener("change", this.onWidth);
+    clearTimeout(this.timer);
     this.menu.close();
     this.typed.close();
     document.removeEventListener("keydown", this.onKey);
+    document.removeEventListener("click", this.onClick);
   }
 
-  update({ data, setTriggerValue }) {
+  update({ data, setStateValue, setTriggerValue }) {
     history.arriveAt(data.page, data.at, data.entries);
-    this.send = setTriggerValue;
+    document.documentElement.lang = data.lang;
+    [this.send, this.tell] = [setTriggerValue, setStateValue];
+    // The new page writes its address while the browser still has that of the page that was left.
+    if (data.tab) this.tab = { page: data.page, key: data.entries.at(-1), title: data.tab };
+    if (this.tab) this.nameTab();
+    if (data.narrow !== this.narrow.matches) this.onWidth();
     this.menu.update(data.lacks);
     this.typed.ran(data.texts);
     [this.kinds, this.off] = [data.kinds, data.off];
@@ -40,10 +56,32 @@ class View {
     }
   }
 
+  // The address names the tab that a link has opened, as soon as the page is there.
+  nameTab() {
+    clearTimeout(this.timer);
+    const there = new URL(location);
+    const running = !document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]");
+    if (running || there.pathname.split("/").at(-1) !== this.tab.page) {
+      this.timer = setTimeout(() => this.nameTab(), 100);
+      return;
+    }
+    const { key, title } = this.tab;
+    this.tab = null;
+    const open = [...document.querySelectorAll("[role=tab][aria-selected=true]")].some((tab) => tab.innerText === title);
+    if (!open || there.searchParams.has(key)) return;
+    there.searchParams.set(key, title);
+    history.replaceState(history.state, "", there);
+  }
+
   go(change) {
     this.place = { ...this.place, ...change };
     this.pending.sent.push(this.place);
     this.send("move", this.place);
+  }
+
+  click({ target }) {
+    const { kind, query } = target.closest(".sentence [data-query]")?.dataset ?? {};
+    if (kind) this.send("move", { kind, query: Number(query) });
   }
 
   key(event) {
@@ -59,10 +97,13 @@ class View {
   }
 }
 
-// A formula that is wider than its place scrolls by the arrow keys, in every browser.
+// A formula that is wider than its place, and a list that is longer, scrolls by the arrow keys, in every browser.
+const SCROLLS = ".katex-display, .st-key-effect [data-testid=stHtml], .st-key-active-changes";
+
 function letFormulasScroll() {
-  for (const formula of document.querySelectorAll(".katex-display")) {
-    if (formula.scrollWidth > formula.clientWidth + 1) formula.tabIndex = 0;
+  for (const formula of document.querySelectorAll(SCROLLS)) {
+    const taller = formula.scrollHeight > formula.clientHeight + 1 && !formula.matches(".katex-display");
+    if (taller || formula.scrollWidth > formula.clientWidth + 1) formula.tabIndex = 0;
     else formula.removeAttribute("tabindex");
   }
 }

@@ -13,7 +13,7 @@ const MARGIN = 12; // pixels
 
 class View {
   constructor(root) {
-    root.append(button("F", "Full screen", () => this.fill()));
+    root.append(button("F", tr("Full screen"), () => this.fill()));
     this.onKey = (event) => this.key(event);
     this.onResize = () => this.fit();
     document.addEventListener("keydown", this.onKey);

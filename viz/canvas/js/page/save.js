@@ -17,7 +17,7 @@ class View {
         save.setAttribute("aria-label", `Save as ${format.toUpperCase()}: ${target.title}`);
         save.addEventListener("click", () => {
           const found = (target.component ? saveComponent : savePlotly)(target, format, caption);
-          message.textContent = found ? "" : "This picture is not on the page at the moment.";
+          message.textContent = found ? "" : tr("This picture is not on the page at the moment.");
         });
         return save;
       });

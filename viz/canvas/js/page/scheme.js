@@ -4,7 +4,7 @@
 
 class View {
   constructor(root) {
-    const turn = button("", "Light or dark", () => this.turn());
+    const turn = button("", tr("Light or dark"), () => this.turn());
     const picture = svgElement("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" });
     picture.append(svgElement("path", { d: "M12 2a10 10 0 1 0 0 20 10 10 0 0 0 0-20Zm0 2v16a8 8 0 0 1 0-16Z" }));
     turn.append(picture);

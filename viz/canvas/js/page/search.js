@@ -10,12 +10,15 @@ class View {
     this.root = root;
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey, true);
-    // The dialog takes the focus itself when it opens, before or after this.
+    // The dialog takes the focus itself when it opens, before or after the field is drawn, whose script may load late.
     this.onFocus = ({ target }) => target.matches?.(DIALOG) && this.begin();
     document.addEventListener("focusin", this.onFocus);
+    this.drawn = new MutationObserver(() => this.begin());
+    this.drawn.observe(document.body, { childList: true, subtree: true });
   }
 
   close() {
+    this.drawn.disconnect();
     document.removeEventListener("focusin", this.onFocus);
     document.removeEventListener("keydown", this.onKey, true);
   }
@@ -28,9 +31,12 @@ class View {
 
   begin() {
     const [field, focused] = [document.querySelector(`${DIALOG} input`), document.activeElement];
-    if (!field || (this.field && !focused.matches(DIALOG))) return;
+    const elsewhere = this.field === field && focused !== document.body && !focused.matches(DIALOG);
+    if (!field || elsewhere || !this.root.isConnected) return;
     this.field = field;
     field.focus();
+    // What is still being faded in takes no focus.
+    if (document.activeElement !== field) requestAnimationFrame(() => this.begin());
   }
 
   key(event) {

@@ -4,8 +4,8 @@
 class View {
   constructor(root) {
     this.address = element("output", "address");
-    this.address.setAttribute("aria-label", "Link to this view");
-    this.copy = element("button", "", "Copy link");
+    this.address.setAttribute("aria-label", tr("Link to this view"));
+    this.copy = element("button", "", tr("Copy link"));
     this.copy.addEventListener("click", () => this.copyAddress());
     this.promise = element("p", "promise");
     root.append(this.promise, this.address, this.copy);
@@ -27,18 +27,18 @@ class View {
   showAddress() {
     if (this.address.textContent === location.href) return;
     this.address.textContent = location.href;
-    this.copy.textContent = "Copy link";
+    this.copy.textContent = tr("Copy link");
   }
 
   async copyAddress() {
     this.showAddress();
     try {
       await navigator.clipboard.writeText(location.href);
-      this.copy.textContent = "Copied ✓";
+      this.copy.textContent = tr("Copied ✓");
     } catch {
       // The clipboard needs HTTPS or localhost.
       getSelection().selectAllChildren(this.address);
-      this.copy.textContent = document.execCommand("copy") ? "Copied ✓" : "Select the address and copy it";
+      this.copy.textContent = document.execCommand("copy") ? tr("Copied ✓") : tr("Select the address and copy it");
     }
   }
 }

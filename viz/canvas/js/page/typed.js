@@ -23,9 +23,11 @@ class Typed {
     const key = Object.keys(this.texts).find((name) => field.closest(`.st-key-${name}`));
     if (!key) return;
     const changed = field.value.trim() !== this.texts[key].trim();
-    field.closest(`.st-key-${key}`).toggleAttribute("data-changed", changed);
+    const box = field.closest(`.st-key-${key}`), words = tr("Changed text, not yet run");
+    if (changed) box.setAttribute("data-changed", words);
+    else box.removeAttribute("data-changed");
     const button = document.querySelector(`.st-key-${key}-send`);
     button?.toggleAttribute("data-changed", changed);
-    field.setAttribute("aria-description", changed ? "Changed text, not yet run" : "");
+    field.setAttribute("aria-description", changed ? words : "");
   }
 }

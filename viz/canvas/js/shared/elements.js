@@ -1,3 +1,4 @@
+// needs: shared/words.js
 // HTML and SVG elements, key events, and numbers as text.
 
 function element(tag, className, text) {
@@ -18,7 +19,7 @@ function button(text, title, onClick) {
   const node = element("button", "", text);
   node.title = title;
   // The visible text starts the accessible name, so that voice control finds the button by it.
-  node.setAttribute("aria-label", /^\w/.test(text) ? `${text}: ${title}` : title);
+  node.setAttribute("aria-label", /^[\p{L}\d]/u.test(text) ? `${text}: ${title}` : title);
   node.addEventListener("click", onClick);
   return node;
 }
@@ -66,7 +67,8 @@ function pointIn(node, { clientX, clientY }) {
 
 // The height, in its own pixels, that a picture fills on a screen; null where it has its usual size.
 function roomOf(node) {
-  const room = getComputedStyle(node).getPropertyValue("--room").trim();
+  // What is drawn to be saved stands in no page.
+  const room = node instanceof Element && getComputedStyle(node).getPropertyValue("--room").trim();
   return room ? Number(room) : null;
 }
 
@@ -79,15 +81,11 @@ function exactText(value) {
   if (!Number.isFinite(value)) return value < 0 ? "−∞" : "∞";
   for (let digits = 1; digits < 10; digits += 1) {
     const short = Number(value.toPrecision(digits));
-    if (Math.fround(short) === value) return withMinus(String(short));
+    if (Math.fround(short) === value) return written(String(short));
   }
-  return withMinus(String(value));
+  return written(String(value));
 }
 
 function threeDigits(value) {
-  return withMinus(String(Number(value.toPrecision(3))));
-}
-
-function withMinus(text) {
-  return text.replace(/-/g, "−");
+  return written(String(Number(value.toPrecision(3))));
 }

@@ -6,7 +6,12 @@ const views = new WeakMap();
 
 export default function mount(component) {
   const { parentElement } = component;
-  if (!views.has(parentElement)) views.set(parentElement, new View(parentElement.querySelector(".component")));
+  if (!views.has(parentElement)) {
+    const root = parentElement.querySelector(".component");
+    // The same place may have been drawn by the component in another language.
+    root.replaceChildren();
+    views.set(parentElement, new View(root));
+  }
   const view = views.get(parentElement);
   view.update(component);
   // Text on a canvas that was drawn before the page's font had loaded is drawn again.

@@ -24,9 +24,9 @@ class Picture {
   }
 
   pngButton() {
-    return button("PNG", "Download the picture", () => {
+    return button("PNG", tr("Download the picture"), () => {
       const paint = (canvas, caption) => this.paint(canvas, caption);
-      savePicture(paint, { format: "png", file: this.header.title.replace(/[^\w.-]+/g, "-"), caption: [] });
+      savePicture(paint, { format: "png", file: this.header.title.replace(/[^\p{L}\p{N}_.-]+/gu, "-"), caption: [] });
     });
   }
 

@@ -53,7 +53,7 @@ class TauSlider {
   }
 
   get text() {
-    return String(Number(this.tau.toPrecision(3)));
+    return threeDigits(this.tau);
   }
 
   set(tau) {

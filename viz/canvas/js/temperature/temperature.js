@@ -1,7 +1,8 @@
 // needs: shared/picture.js shared/tau_slider.js matrices/matrices_draw.js temperature/temperature_row.js
 // The temperature component: one head's weights, computed from its scores again at every move of the slider.
 
-const STAGE_HEIGHT = 450;
+const STAGE_HEIGHT = 460; // pixels, as in temperature.css
+const AROUND_MAP = 10;
 const NARROW = 640; // pixels: below this the row is under the map
 const TICK_LABELS = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20];
 
@@ -12,9 +13,10 @@ class View extends Picture {
     this.map = element("div", "map");
     this.map.addEventListener("scroll", () => this.hover(null));
     this.row = new RowBars(this.spoken);
-    const stage = element("div", "stage");
-    stage.append(this.map, this.row.panel);
-    root.append(this.buildControl(), stage, this.tip);
+    this.stage = element("div", "stage");
+    this.stage.append(this.map, this.row.panel);
+    this.control = this.buildControl();
+    root.append(this.control, this.stage, this.tip);
   }
 
   close() {
@@ -29,7 +31,7 @@ class View extends Picture {
     const state = element("div", "state");
     state.append(this.badge, this.note);
     this.output = element("output", "tau");
-    const label = "Temperature τ, redrawn in the browser";
+    const label = tr("Temperature τ, redrawn in the browser");
     this.slider = new TauSlider(label, () => this.drawWeights(), (tau) => this.send("tau", tau));
     this.ticks = element("div", "ticks");
     const track = element("div", "track");
@@ -74,7 +76,7 @@ class View extends Picture {
     const { taus } = this.header;
     const [low, high] = [Math.log10(taus[0]), Math.log10(taus.at(-1))];
     const marks = taus.map((tau) => {
-      const mark = element("span", tau === 1 ? "one" : "", TICK_LABELS.includes(tau) ? String(tau) : "");
+      const mark = element("span", tau === 1 ? "one" : "", TICK_LABELS.includes(tau) ? written(String(tau)) : "");
       mark.style.setProperty("--place", (Math.log10(tau) - low) / (high - low));
       return mark;
     });
@@ -93,13 +95,23 @@ class View extends Picture {
     pen.font = `600 ${FONT_SIZE}px ${this.theme.font}`;
     const wide = this.width >= NARROW;
     this.root.classList.toggle("narrow", !wide);
-    layOut([[this.arranged]], (wide ? this.width * 0.6 : this.width) - 8, STAGE_HEIGHT + CAPTION, 1, pen);
-    const range = colourRange(["attention weight"], "0", this.tables[this.weights.scale], "1");
-    const masked = this.weights.allowed.includes(0) ? [element("span", "hatched", "masked")] : [];
+    const range = colourRange([tr("attention weight")], "0", this.tables[this.weights.scale], "1");
+    const masked = this.weights.allowed.includes(0) ? [element("span", "hatched", tr("masked"))] : [];
     this.legend.replaceChildren(range, ...masked);
+    const height = this.stageHeight();
+    layOut([[this.arranged]], (wide ? this.width * 0.6 : this.width) - 8, height - AROUND_MAP + CAPTION, 1, pen);
     this.row.measure(this.weights.columns.size);
     this.drawWeights();
     this.mark();
+  }
+
+  // In Present, what the slider leaves of the window.
+  stageHeight() {
+    const room = roomOf(this.root);
+    const height = room === null ? STAGE_HEIGHT : Math.max(room - this.control.offsetHeight, 200);
+    this.root.classList.toggle("present", room !== null);
+    if (room !== null) this.stage.style.height = `${height}px`;
+    return height;
   }
 
   // All that changes with τ.
@@ -110,10 +122,10 @@ class View extends Picture {
     this.root.weights = values;
     this.describe();
     drawMatrix(weights.cells, this.shown, this.tables, this.theme);
-    const state = this.again ? "redrawn" : "as in the run";
-    const sizes = `${weights.rows.size} queries by ${weights.columns.size} keys`;
-    const what = `${header.title}: attention weights at τ = ${this.tauText}, ${state}, ${sizes}`;
-    weights.marks.setAttribute("aria-label", `${what}. Arrow up and down choose the row whose weights are listed.`);
+    const state = this.again ? tr("redrawn") : tr("as in the run");
+    const facts = { title: header.title, tau: this.tauText, state, queries: weights.rows.size, keys: weights.columns.size };
+    const what = tr("{title}: attention weights at τ = {tau}, {state}, {queries} queries by {keys} keys.", facts);
+    weights.marks.setAttribute("aria-label", `${what} ${tr("Arrow up and down choose the row whose weights are listed.")}`);
     this.row.draw(this.shown, this.theme);
   }
 
@@ -125,17 +137,18 @@ class View extends Picture {
     const { temperature, scope, changes } = this.header;
     this.output.textContent = `τ = ${this.tauText}`;
     this.root.classList.toggle("again", this.again);
-    const plain = changes ? "the run, with other changes" : "the run, as trained";
-    this.badge.textContent = this.again ? "redrawn" : temperature === 1 ? plain : "rerun";
-    const scores = `the scores of the run${temperature === 1 ? "" : ` with τ = ${temperature}`}`;
+    const plain = changes ? tr("the run, with other changes") : tr("the run, as trained");
+    this.badge.textContent = this.again ? tr("redrawn") : temperature === 1 ? plain : tr("rerun");
+    const [tau, trained] = [written(String(temperature)), temperature === 1];
     if (!this.again) {
-      const ran = `The model ran with τ = ${temperature} in ${scope}; these are the weights of that run.`;
-      this.note.textContent = temperature === 1 ? "These are the weights of the run. Move τ." : ran;
+      const ran = tr("The model ran with τ = {tau} in {scope}; these are the weights of that run.", { tau, scope });
+      this.note.textContent = trained ? tr("These are the weights of the run. Move τ.") : ran;
     } else if (this.slider.waits) {
-      this.note.textContent = `Softmax of ${scores}, computed in the browser; the model is running with τ = ${this.slider.tau} …`;
+      const asked = tr("The model is running with τ = {tau} …", { tau: this.tauText });
+      this.note.textContent = `${computedOf(trained, tau)} ${asked}`;
     } else {
-      const release = `Release the slider to run the model with τ = ${this.slider.nearest}.`;
-      this.note.textContent = `Softmax of ${scores}, computed in the browser. ${release}`;
+      const release = tr("Release the slider to run the model with τ = {tau}.", { tau: written(String(this.slider.nearest)) });
+      this.note.textContent = `${computedOf(trained, tau)} ${release}`;
     }
     this.slider.show(this.badge.textContent);
   }
@@ -145,8 +158,8 @@ class View extends Picture {
   }
 
   pick(event) {
-    const cell = cellAt(this.shown, event);
-    if (cell) this.choose(cell[0]);
+    const row = cellAt(this.shown, event)?.[0] ?? labelAt(this.shown, event)?.[this.shown.rows.name];
+    if (row !== undefined) this.choose(row);
   }
 
   choose(row) {
@@ -175,13 +188,20 @@ class View extends Picture {
     const [row, column] = cell;
     const { rows, columns, allowed, values } = this.shown;
     const place = row * columns.size + column;
-    const number = allowed[place] ? exactText(values[place]) : "0, masked";
-    const lines = [`query ${nameOf(rows, row)}`, `key ${columns.labels[column]}`];
-    const first = element("strong", "", `weight ${number}`);
+    const number = allowed[place] ? exactText(values[place]) : tr("0, masked");
+    const lines = [`${tr("query")} ${nameOf(rows, row)}`, `${tr("key")} ${columns.labels[column]}`];
+    const first = element("strong", "", `${tr("weight")} ${number}`);
     this.showTip([first, ...lines.map((line) => element("div", "", line))], event);
   }
 
   paint(canvas, caption) {
     return paintTemperature(this, canvas, caption);
   }
+}
+
+// What the weights on screen are computed from, of a run as trained or with another temperature.
+function computedOf(trained, tau) {
+  return trained
+    ? tr("Softmax of the scores of the run, computed in the browser.")
+    : tr("Softmax of the scores of the run with τ = {tau}, computed in the browser.", { tau });
 }

@@ -2,7 +2,6 @@
 // The chosen row of the temperature component: a bar and a number for each key, and the entropy. All bars are on one canvas
 // and all numbers in one text: an element for each key would take most of the time of a move.
 
-const KEY_LINE = 20; // pixels from one key to the next, as in temperature.css
 const BAR_HEIGHT = 13; // pixels
 
 class RowBars {
@@ -15,7 +14,7 @@ class RowBars {
     this.bars = element("div", "bars");
     this.bars.setAttribute("role", "list");
     this.bars.tabIndex = 0;
-    this.bars.setAttribute("aria-label", "Weights of the chosen row");
+    this.bars.setAttribute("aria-label", tr("Weights of the chosen row"));
     [this.labels, this.numbers] = ["labels", "numbers"].map((name) => element("div", name));
     this.labels.setAttribute("role", "presentation");
     this.tracks = element("canvas", "tracks");
@@ -30,17 +29,17 @@ class RowBars {
     const size = matrix.columns.size;
     const weights = matrix.values.subarray(this.chosen * size, (this.chosen + 1) * size);
     const allowed = matrix.allowed.subarray(this.chosen * size, (this.chosen + 1) * size);
-    this.title.textContent = `Row ${nameOf(matrix.rows, this.chosen)}`;
+    this.title.textContent = `${tr("Row")} ${nameOf(matrix.rows, this.chosen)}`;
     const visible = allowed.reduce((sum, seen) => sum + seen, 0);
     const bits = entropyOf(weights);
     const most = visible ? Math.log2(visible) : 0;
-    this.entropy.textContent = `Entropy ${bits.toFixed(3)} bits; at most log₂ ${visible} = ${most.toFixed(3)}`;
+    this.entropy.textContent = `${tr("Entropy {bits} bits", { bits: fixed(bits, 3) })}; ${tr("at most")} log₂ ${visible} = ${fixed(most, 3)}`;
     this.entropy.dataset.bits = bits;
     const rows = Array.from({ length: matrix.rows.size }, (_, row) => entropyOf(matrix.values, row * size, size));
     const mean = rows.reduce((sum, row) => sum + row, 0) / rows.length;
-    this.head.textContent = `Mean of the head's rows: ${mean.toFixed(3)} bits`;
+    this.head.textContent = tr("Mean of the head's rows: {bits} bits", { bits: fixed(mean, 3) });
     this.head.dataset.bits = mean;
-    const numbers = Array.from(weights, (weight, key) => (allowed[key] ? weight.toFixed(4) : "masked"));
+    const numbers = Array.from(weights, (weight, key) => (allowed[key] ? fixed(weight, 4) : tr("masked")));
     this.numbers.textContent = numbers.join("\n");
     this.name(matrix.columns.labels, numbers);
     this.paint(weights, allowed, theme);
@@ -61,26 +60,28 @@ class RowBars {
 
   // Call this when the panel's width or the number of keys has changed.
   measure(keys) {
+    this.line = parseFloat(getComputedStyle(this.bars).lineHeight);
     const ratio = window.devicePixelRatio || 1;
-    this.tracks.style.height = `${KEY_LINE * keys}px`;
+    this.tracks.style.height = `${this.line * keys}px`;
     this.width = this.tracks.clientWidth;
-    [this.tracks.width, this.tracks.height] = [this.width, KEY_LINE * keys].map((side) => Math.round(side * ratio));
+    [this.tracks.width, this.tracks.height] = [this.width, this.line * keys].map((side) => Math.round(side * ratio));
     this.tracks.getContext("2d").scale(ratio, ratio);
   }
 
   paint(weights, allowed, theme) {
     const pen = this.tracks.getContext("2d");
     const rest = this.width - 1;
-    pen.clearRect(0, 0, this.width, KEY_LINE * weights.length);
+    const top = (key) => key * this.line + (this.line - BAR_HEIGHT) / 2;
+    pen.clearRect(0, 0, this.width, this.line * weights.length);
     pen.fillStyle = theme.primary;
-    weights.forEach((weight, key) => pen.fillRect(1, barTop(key), allowed[key] ? rest * weight : 0, BAR_HEIGHT));
+    weights.forEach((weight, key) => pen.fillRect(1, top(key), allowed[key] ? rest * weight : 0, BAR_HEIGHT));
     if (allowed.includes(0)) {
       pen.fillStyle = hatching(pen, theme);
-      allowed.forEach((seen, key) => pen.fillRect(1, barTop(key), seen ? 0 : rest, BAR_HEIGHT));
+      allowed.forEach((seen, key) => pen.fillRect(1, top(key), seen ? 0 : rest, BAR_HEIGHT));
     }
     pen.fillStyle = theme.text;
     pen.globalAlpha = 0.45;
-    for (let key = 0; key < weights.length; key += 1) pen.fillRect(0, barTop(key), 1, BAR_HEIGHT);
+    for (let key = 0; key < weights.length; key += 1) pen.fillRect(0, top(key), 1, BAR_HEIGHT);
     pen.globalAlpha = 1;
   }
 
@@ -89,12 +90,8 @@ class RowBars {
     const weights = values.subarray(this.chosen * columns.size, (this.chosen + 1) * columns.size);
     const most = Math.max(...weights);
     const where = columns.labels[weights.indexOf(most)];
-    this.spoken.textContent = `Row ${nameOf(rows, this.chosen)}: most, ${most.toFixed(3)}, on ${where}`;
+    this.spoken.textContent = tr("Row {row}: most, {weight}, on {key}", { row: nameOf(rows, this.chosen), weight: fixed(most, 3), key: where });
   }
-}
-
-function barTop(key) {
-  return key * KEY_LINE + (KEY_LINE - BAR_HEIGHT) / 2;
 }
 
 // In bits; 0 log 0 = 0.
@@ -119,9 +116,9 @@ function paintTemperature(view, canvas, caption) {
   const { width, height } = weights.cells.getBoundingClientRect();
   const [line, label, track] = BAR;
   const inner = [width + 40 + label + track + 70, Math.max(height, 50 + line * shown.columns.size)];
-  const masked = shown.allowed.includes(0) ? "; hatched: masked" : "";
-  const range = `attention weight: colours from 0 to 1${masked}; τ = ${view.tauText}, ${view.badge.textContent}`;
-  const titles = { title: `${header.title}, row ${nameOf(shown.rows, view.row.chosen)}`, range, caption };
+  const masked = shown.allowed.includes(0) ? `; ${tr("hatched: masked")}` : "";
+  const range = `${tr("{measure}: colours from 0 to {high}", { measure: tr("attention weight"), high: 1 })}${masked}; τ = ${view.tauText}, ${view.badge.textContent}`;
+  const titles = { title: `${header.title}, ${tr("Row")} ${nameOf(shown.rows, view.row.chosen)}`, range, caption };
   const { pen, size, top } = startPicture(canvas, inner, theme, titles);
   const area = [EDGE, top, width, height];
   drawLayer(pen, canvas, (layer) => drawMatrix(layer, shown, view.tables, theme), ...area);
@@ -148,6 +145,6 @@ function paintRow(pen, { shown, theme, row }, [x, y]) {
     pen.fillRect(x + label, middle - 7, track * shown.values[cell], 14);
     pen.fillStyle = theme.text;
     pen.fillText(shortened(pen, shown.columns.labels[key], label - 8), x, middle);
-    pen.fillText(shown.allowed[cell] ? shown.values[cell].toFixed(4) : "masked", x + label + track + 8, middle);
+    pen.fillText(shown.allowed[cell] ? fixed(shown.values[cell], 4) : tr("masked"), x + label + track + 8, middle);
   }
 }

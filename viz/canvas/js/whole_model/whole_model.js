@@ -3,9 +3,8 @@
 // picture stands what happens to it there. What is chosen is sent once the token rests; links and switches at once.
 
 const KEYS =
-  "Arrow up and down move the token from box to box, left and right choose another token, Page up and Page down go from " +
-  "layer to layer, Space plays, plus and minus zoom, Enter opens the page that explains the box.";
-const TRAVELS = "the token travels through the whole model";
+  tr("Arrow up and down move the token from box to box, left and right choose another token, Page up and Page down go from layer to layer, Space plays, plus and minus zoom, Enter opens the page that explains the box.");
+const TRAVELS = tr("the token travels through the whole model");
 const BEAT = 1300; // milliseconds at each box while the token travels by itself
 const TRAVEL = 260; // milliseconds from box to box
 const ZOOMING = 380; // milliseconds
@@ -34,32 +33,34 @@ class View extends Picture {
   makePanel() {
     const panel = element("div", "panel");
     const player = element("div", "player");
-    this.player = button("Play", TRAVELS, () => this.play(!this.playing));
-    this.zoomOut = button("−", "Zoom out", () => this.zoomTo(this.zoom - 1));
-    this.zoomIn = button("+", "Zoom in, down to one layer with all its numbers", () => this.zoomTo(this.zoom + 1));
-    const [back, on] = [["‹", "One box back", -1], ["›", "One box on", 1]].map(([text, title, by]) => {
+    this.player = button(tr("Play"), TRAVELS, () => this.play(!this.playing));
+    this.zoomOut = button("−", tr("Zoom out"), () => this.zoomTo(this.zoom - 1));
+    this.zoomIn = button("+", tr("Zoom in, down to one layer with all its numbers"), () => this.zoomTo(this.zoom + 1));
+    const [back, on] = [["‹", tr("One box back"), -1], ["›", tr("One box on"), 1]].map(([text, title, by]) => {
       return button(text, title, () => this.step(by));
     });
     player.append(back, this.player, on, this.zoomOut, this.zoomIn, this.pngButton());
     this.heading = element("h3");
     this.where = element("p", "where");
+    this.purpose = element("p", "purpose");
     this.words = element("dl");
     this.size = element("p", "dim");
-    this.open = button("Open", "The page that explains this box", () => this.openPage());
+    this.open = button(tr("Open"), tr("The page that explains this box"), () => this.openPage());
     this.switches = element("div", "switches");
     const turn = (name) => () => this.ask("switch", { off: this.turned(name) });
     this.switchButtons = {
-      off: toggleButton("Off", "Runs the model without what this box adds", turn("off")),
-      residual: toggleButton("Residual off", "Runs the model without this residual connection", turn("residual")),
+      off: toggleButton(tr("Off"), tr("Runs the model without what this box adds"), turn("off")),
+      residual: toggleButton(tr("Residual off"), tr("Runs the model without this residual connection"), turn("residual")),
+      norm: toggleButton(tr("Norm off"), tr("Runs the model without this norm"), turn("norm")),
     };
-    this.reset = button("All on", "Runs the model as it was trained", turn(""));
-    this.lossButton = toggleButton("Losses in the picture", "In each box the change of log p without it", (pressed) => {
+    this.reset = button(tr("All on"), tr("Runs the model as it was trained"), turn(""));
+    this.lossButton = toggleButton(tr("Losses in the picture"), tr("In each box the change of log p without it"), (pressed) => {
       this.losses = pressed;
       this.draw();
     });
     this.switches.append(...Object.values(this.switchButtons), this.reset, this.lossButton);
     this.probability = element("p", "score");
-    panel.append(player, this.heading, this.where, this.words, this.size, this.open, this.switches, this.probability);
+    panel.append(player, this.heading, this.where, this.purpose, this.words, this.size, this.open, this.switches, this.probability);
     return panel;
   }
 
@@ -88,7 +89,7 @@ class View extends Picture {
   update({ data, setTriggerValue, key }) {
     this.send = setTriggerValue;
     // In a saved file there is no model to run and no page to open.
-    this.open.hidden = this.switches.hidden = key === undefined;
+    this.saved = this.switches.hidden = key === undefined;
     const { header, arrays } = unpack(data);
     const sizes = Object.fromEntries(header.rows.map(({ name, tokens }) => [name, tokens.length]));
     for (const box of header.boxes) {
@@ -104,18 +105,20 @@ class View extends Picture {
     this.box = this.boxes.find(({ name }) => name === chosen.box) || this.boxes[0];
     const position = ({ name }) => Math.min(chosen.positions[name] ?? 0, sizes[name] - 1);
     this.positions = Object.fromEntries(header.rows.map((row) => [row.name, position(row)]));
-    const names = header.rows.map(({ title, tokens }) => `${title}, ${tokens.length} tokens`);
-    this.marks.setAttribute("aria-label", `The whole model, ${this.boxes.length} boxes: ${names.join("; ")}. ${KEYS}`);
+    const names = header.rows.map(({ title, tokens }) => tr("{title}, {count} tokens", { title, count: tokens.length }));
+    this.marks.setAttribute("aria-label", `${tr("The whole model, {boxes} boxes: {stacks}.", { boxes: this.boxes.length, stacks: names.join("; ") })} ${KEYS}`);
     this.describe();
     this.draw();
   }
 
-  // Sets what the page that explains the box will show; the app answers with a link to it.
+  // Sets what the page that explains the box will show; the app answers with a link to it, a page with scripts alone goes
+  // there at once.
   openPage() {
     const { box } = this;
+    if (!box.page) return;
     const here = { ":position": this.positions[box.stack], ":head": this.value(box, "head") };
-    this.ask("open", Object.fromEntries(Object.entries(box.opens).map(([name, value]) => [name, here[value] ?? value])));
-    this.follow(PATIENCE);
+    const values = Object.entries(box.opens).map(([name, value]) => [name, here[value] ?? value]);
+    if (!this.ask("open", Object.fromEntries(values))) this.follow(PATIENCE);
   }
 
   follow(patience) {
@@ -158,7 +161,7 @@ class View extends Picture {
   }
 
   isOff(box, name) {
-    const place = name === "residual" ? this.switchedBox(box) : box;
+    const place = name === "off" ? box : this.switchedBox(box);
     return Boolean(this.header.off[place.name]?.includes(name));
   }
 
@@ -168,8 +171,8 @@ class View extends Picture {
     return text.replace(/\{(\w+)(?::([\w%]+))?\}/g, (_, name, form) => {
       const value = this.value(box, name);
       if (form === "%") return percent(value);
-      if (form === "int") return value.toLocaleString("en");
-      if (form === "2") return value.toFixed(2);
+      if (form === "int") return written(value.toLocaleString("en"));
+      if (form === "2") return fixed(value, 2);
       return form === "token" ? this.rowOf(keys).tokens[value] : digits(value);
     });
   }
@@ -177,7 +180,7 @@ class View extends Picture {
   // Formulas, and their numbers at the chosen token.
   wordsAbout(box) {
     const words = box.words.map(([formula, text]) => [formula, this.fill(text, box)]);
-    return this.has(box, "share") ? [...words, ["share of the sum", percent(this.value(box, "share"))]] : words;
+    return this.has(box, "share") ? [...words, [tr("share of the sum"), percent(this.value(box, "share"))]] : words;
   }
 
   // The sub-layer that a sum belongs to; other boxes themselves.
@@ -216,6 +219,7 @@ class View extends Picture {
     this.width = this.measure();
     this.theme = themeOf(this.root);
     this.layout = layOutModel(this);
+    this.root.classList.toggle("present", this.layout.presents);
     drawModel(this.all, this);
     const middle = ({ x, y, width, height }) => [x + width / 2, y + height / 2];
     const middles = [...this.layout.places].map(([name, place]) => [name, middle(place)]);
@@ -257,14 +261,16 @@ class View extends Picture {
 
   tipOf(box) {
     const lines = this.wordsAbout(box).map(([formula, text]) => withSubscripts("div", `${formula}: ${text}`));
-    const page = box === this.box ? `Click: open “${box.page}”` : "Click: bring the token here";
-    const about = [element("strong", "", this.nameOf(box)), withSubscripts("div", sizeOf(box)), ...lines];
+    const page = box !== this.box ? tr("Click: bring the token here") : box.page ? tr("Click: open “{page}”", { page: box.page }) : "";
+    const about = [element("strong", "", this.nameOf(box)), element("div", "", box.purpose)];
+    about.push(withSubscripts("div", sizeOf(box)), ...lines);
     return [...about, element("div", "dim", page)];
   }
 
   nameOf(box) {
-    const stack = this.rowOf(box.stack).title;
-    return `${box.title}, ${stack.toLowerCase()}${box.layer === null ? "" : `, layer ${box.layer}`}`;
+    const stack = { encoder: tr("encoder"), decoder: tr("decoder") }[box.stack];
+    const layer = box.layer === null ? [] : [tr("layer {layer}", { layer: box.layer })];
+    return [box.title, stack, ...layer].join(", ");
   }
 
   click(place) {
@@ -359,7 +365,7 @@ class View extends Picture {
         else this.play(false);
       }, BEAT);
     } else this.rest();
-    rename(this.player, on ? "Pause" : "Play", TRAVELS);
+    rename(this.player, on ? tr("Pause") : tr("Play"), TRAVELS);
   }
 
   zoomTo(zoom) {
@@ -389,7 +395,7 @@ class View extends Picture {
     clearTimeout(this.resting);
     this.resting = 0;
     this.pending.sent.push(this.chosen());
-    this.send(what, { at: this.at(), ...more });
+    return this.send(what, { at: this.at(), ...more });
   }
 
   // Tells the page where the token is once it has rested there.
@@ -412,36 +418,39 @@ class View extends Picture {
     const { tokens, title, predicts } = this.rowOf(box.stack);
     const position = this.positions[box.stack];
     this.heading.textContent = box.title;
-    const next = predicts ? `, should predict “${predicts[position]}”` : "";
-    const layer = box.layer === null ? "" : `, layer ${box.layer}`;
-    this.where.textContent = `${title}${layer}. Token ${position}: “${tokens[position]}”${next}`;
+    const layer = box.layer === null ? "" : `, ${tr("layer {layer}", { layer: box.layer })}`;
+    const facts = { position, token: tokens[position], next: predicts?.[position] };
+    const token = predicts ? tr("Token {position}: “{token}”, should predict “{next}”", facts) : tr("Token {position}: “{token}”", facts);
+    this.where.textContent = `${title}${layer}. ${token}`;
+    this.purpose.textContent = box.purpose;
     const words = this.wordsAbout(box);
     const nodes = words.flatMap(([formula, text]) => [withSubscripts("dt", formula), element("dd", "", text)]);
     this.words.replaceChildren(...nodes);
     this.size.replaceChildren(withSubscripts("span", sizeOf(box)));
-    rename(this.open, `Open “${box.page}”`, "the page that explains this box");
+    rename(this.open, tr("Open “{page}”", { page: box.page }), tr("the page that explains this box"));
+    this.open.hidden = this.saved || !box.page;
     for (const [name, node] of Object.entries(this.switchButtons)) {
       node.hidden = !(name in box.switches);
       node.setAttribute("aria-pressed", String(this.isOff(box, name)));
     }
     this.describeScore();
-    const said = [this.nameOf(box), `“${tokens[position]}”`, ...words.map((pair) => pair.join(": "))].join("; ");
+    const said = [this.nameOf(box), `“${tokens[position]}”`, box.purpose, ...words.map((pair) => pair.join(": "))].join("; ");
     if (this.spoken.textContent !== said) this.spoken.textContent = said;
   }
 
   // log p of the text, with everything on and as it is switched.
   score() {
     const { before, after, off } = this.header;
-    return Object.keys(off).length ? `${nats(before)} → ${nats(after)} nats` : `${nats(before)} nats`;
+    return Object.keys(off).length ? tr("{before} → {after} nats", { before: nats(before), after: nats(after) }) : tr("{before} nats", { before: nats(before) });
   }
 
   describeScore() {
     const { alone, off } = this.header;
-    const runs = { off: "This box off", residual: "Its residual off" };
+    const runs = { off: tr("This box off"), residual: tr("Its residual off"), norm: tr("Its norm off") };
     const known = Object.keys(this.box.switches).map((name) => [runs[name], alone[`${this.box.name} ${name}`]]);
     const found = known.filter(([, number]) => number !== undefined);
-    const said = found.map(([name, number]) => ` ${name}, alone: ${nats(number)}.`);
-    this.probability.replaceChildren("log p of the text: ", element("strong", "", this.score()), ".", ...said);
+    const said = found.map(([name, number]) => ` ${tr("{name}, alone: {number}.", { name, number: nats(number) })}`);
+    this.probability.replaceChildren(`${tr("log p of the text")}: `, element("strong", "", this.score()), ".", ...said);
     this.reset.hidden = !Object.keys(off).length;
     this.lossButton.hidden = !Object.keys(alone).length;
     this.losses &&= !this.lossButton.hidden;
@@ -449,13 +458,13 @@ class View extends Picture {
 
   drawLegend() {
     const pooled = this.boxes.some(({ heads }) => heads && (heads.queries > heads.cells[0] || heads.keys > heads.cells[1]));
-    const thickest = `the thickest is ${digits(longestVector(this))}`;
-    const right = this.losses ? "the change of log p without it (in a sum: without its residual)" : "the length of its output";
+    const thickest = digits(longestVector(this));
+    const right = this.losses ? tr("the change of log p without it (in a sum: without its residual)") : tr("the length of its output");
     this.legend.replaceChildren(
-      element("span", "", `A line is as thick as the chosen token’s vector is long; ${thickest}.`),
-      element("span", "", `In a box: at the right ${right}, along the bottom its share of the sum.`),
-      colourRange(["Heads: attention weights"], "0", this.colours, "1"),
-      ...(pooled ? [element("span", "", "A cell of a head shows the largest of several weights.")] : []),
+      element("span", "", tr("A line is as thick as the chosen token’s vector is long; the thickest is {thickest}.", { thickest })),
+      element("span", "", tr("In a box: at the right {right}, along the bottom its share of the sum.", { right })),
+      colourRange([tr("Heads: attention weights")], "0", this.colours, "1"),
+      ...(pooled ? [element("span", "", tr("A cell of a head shows the largest of several weights."))] : []),
     );
     this.zoomOut.disabled = this.zoom === FIT;
     this.zoomIn.disabled = this.zoom === LAYER;
@@ -463,8 +472,8 @@ class View extends Picture {
 
   paint(canvas, caption) {
     const { layout, theme, header } = this;
-    const lines = `Lines: length of the chosen token’s vector, the thickest ${digits(longestVector(this))}`;
-    const titles = { title: header.title, range: `${lines}; heads: weights from 0 to 1`, caption };
+    const range = tr("Lines: length of the chosen token’s vector, the thickest {thickest}; heads: weights from 0 to 1", { thickest: digits(longestVector(this)) });
+    const titles = { title: header.title, range, caption };
     const { pen, size, top } = startPicture(canvas, [layout.width, layout.height], theme, titles);
     drawLayer(pen, canvas, (layer) => drawModel(layer, this), EDGE, top, layout.width, layout.height);
     return size;
@@ -486,11 +495,11 @@ function rename(node, text, title) {
 }
 
 function signed(number) {
-  return `${number > 0 ? "+" : ""}${withMinus(number.toFixed(Math.abs(number) < 10 ? 2 : 1))}`;
+  return `${number > 0 ? "+" : ""}${fixed(number, Math.abs(number) < 10 ? 2 : 1)}`;
 }
 
 function nats(number) {
-  return withMinus(number.toFixed(3));
+  return fixed(number, 3);
 }
 
 function withSubscripts(tag, formula) {

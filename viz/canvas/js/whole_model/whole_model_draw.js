@@ -48,7 +48,7 @@ function drawFrame({ pen, theme, view, layout }, { layer, column, top, bottom })
   const edge = column.outer < 0 ? column.left + inset : column.left + column.width - inset;
   pen.translate(edge, (top + bottom) / 2);
   pen.rotate((column.outer * Math.PI) / 2);
-  pen.fillText(`layer ${layer}`, 0, 0);
+  pen.fillText(tr("layer {layer}", { layer }), 0, 0);
   pen.restore();
   pen.globalAlpha = 1;
 }
@@ -127,13 +127,13 @@ function drawMemory(draw) {
   pen.fillStyle = theme.text;
   pen.font = `600 ${layout.narrow ? 10 : 12}px ${theme.font}`;
   pen.textAlign = "right";
-  pen.fillText("Memory", bus - 14, top - 12);
+  pen.fillText(tr("Memory"), bus - 14, top - 12);
   if (layout.narrow) return;
-  const word = pen.measureText("Memory ").width;
+  const word = pen.measureText(`${tr("Memory")} `).width;
   pen.globalAlpha = 0.75;
   pen.font = `11px ${theme.font}`;
   const count = view.rowOf("encoder").tokens.length;
-  pen.fillText(`${count} vectors, length ${digits(length)} on average`, bus - 18 - word, top - 12);
+  pen.fillText(tr("{count} vectors, length {length} on average", { count, length: digits(length) }), bus - 18 - word, top - 12);
   pen.globalAlpha = 1;
 }
 
@@ -200,12 +200,14 @@ function drawBox(draw, box, place) {
 // One line: name, heads in miniature, the vector's length; along the bottom the share.
 function drawClosed(draw, box, place, off) {
   const { pen, theme, view, layout } = draw;
-  const small = /norm|add/.test(box.part);
-  const share = view.has(box, "share") && !small && !off;
+  const small = isSmall(box);
+  if (small && layout.presents) return;
+  const share = view.has(box, "share") && !small && !off && !layout.presents;
   const middle = place.y + (place.below ? 12 : place.height / 2 - (share ? 1 : 0)) + 0.5;
-  const size = Math.max((small ? 11 : layout.narrow ? 11.5 : 13.5) * Math.sqrt(layout.scale), small ? 9 : 10);
+  const least = layout.presents ? LEAST_LABEL : small ? 9 : 10;
+  const size = Math.max((small ? 11 : layout.narrow ? 11.5 : 13.5) * Math.sqrt(layout.scale), least);
   const brief = place.width < (box.heads && !place.below ? 290 : 180);
-  const state = off ? ": off" : small && view.isOff(box, "residual") ? ", no residual" : "";
+  const state = off ? `: ${tr("off")}` : small && view.isOff(box, "residual") ? `, ${tr("no residual")}` : "";
   const [left, right] = [place.x + 8, place.x + place.width - 8];
   pen.fillStyle = theme.text;
   pen.font = `${small || box.part === "positions" ? "" : "600 "}${size}px ${theme.font}`;
@@ -224,8 +226,8 @@ function drawClosed(draw, box, place, off) {
     const y = place.below ? place.y + 21 : middle - side / 2;
     if (side >= 5) drawHeads(draw, box, [x, y], side, side + 2);
   } else if (!small && room > 90 && box.parameters) {
-    pen.globalAlpha = 0.7;
-    pen.fillText(`${compact(box.parameters)} parameters`, right - 46, middle);
+    pen.globalAlpha = 0.85;
+    pen.fillText(tr("{count} parameters", { count: compact(box.parameters) }), right - 46, middle);
     pen.globalAlpha = 1;
   }
   if (share) drawShare(draw, box, place);
@@ -249,11 +251,13 @@ function drawOpened(draw, box, place, off) {
   pen.fillStyle = theme.text;
   pen.textAlign = "left";
   pen.font = `600 14px ${theme.font}`;
-  pen.fillText(off ? `${box.title}: off` : box.title, x, y);
+  pen.fillText(off ? `${box.title}: ${tr("off")}` : box.title, x, y);
   pen.textAlign = "right";
   pen.font = `12px ${theme.font}`;
-  pen.fillText(view.has(box, "share") && !off ? `share ${percent(view.value(box, "share"))}` : "", right, y);
+  pen.fillText(view.has(box, "share") && !off ? `${tr("share")} ${percent(view.value(box, "share"))}` : "", right, y);
   pen.textAlign = "left";
+  pen.font = `13px ${theme.font}`;
+  for (const line of purposeLines(box, place.width)) pen.fillText(line, x, (y += ROW_OF_WORDS));
   pen.globalAlpha = 0.75;
   y += ROW_OF_WORDS;
   drawFormula(pen, sizeOf(box, layout.narrow), [x, y], ["", 12, theme.font]);
@@ -279,7 +283,7 @@ function drawOpened(draw, box, place, off) {
 // Letters after an underscore are a subscript.
 function drawFormula(pen, formula, [x, y], [style, size, font]) {
   for (const [index, text] of formulaParts(formula).entries()) {
-    pen.font = `${style}${index % 2 ? 10 : size}px ${font}`;
+    pen.font = `${style}${index % 2 ? LEAST_LABEL : size}px ${font}`;
     pen.fillText(text, x, y + (index % 2 ? 4 : 0));
     x += pen.measureText(text).width;
   }
@@ -348,7 +352,7 @@ function drawTokens({ pen, view, theme }, column) {
   }
   pen.globalAlpha = 0.75;
   pen.font = `11px ${theme.font}`;
-  pen.fillText(`${title}, token ${chosen} of ${tokens.length}`, middle, top + height + 8);
+  pen.fillText(tr("{title}, token {chosen} of {count}", { title, chosen, count: tokens.length }), middle, top + height + 8);
   pen.globalAlpha = 1;
   return chips;
 }
@@ -370,10 +374,10 @@ function drawCandidates(draw) {
   pen.font = `600 12px ${theme.font}`;
   pen.textAlign = "left";
   pen.fillStyle = theme.text;
-  const said = softmax.stack === "decoder" ? "Next token after" : "Token at the place of";
+  const said = softmax.stack === "decoder" ? tr("Next token after") : tr("Token at the place of");
   pen.fillText(shortened(pen, `${said} “${tokens[position]}”`, width), left + 2, top + 9);
   const label = Math.min(0.36 * width, 110);
-  candidates[position].forEach(([token, share], index) => {
+  candidates[position].slice(0, layout.most).forEach(([token, share], index) => {
     const row = top + 20 + index * CANDIDATE;
     pen.fillStyle = softmax.colour;
     pen.globalAlpha = 0.25;
@@ -389,7 +393,7 @@ function drawCandidates(draw) {
   });
   pen.textAlign = "left";
   pen.font = `12px ${theme.font}`;
-  pen.fillText(shortened(pen, `log p of the text: ${view.score()}`, width), left + 2, top + PREDICTION - 12);
+  pen.fillText(shortened(pen, `${tr("log p of the text")}: ${view.score()}`, width), left + 2, top + layout.most * CANDIDATE + AROUND_CANDIDATES - 12);
 }
 
 // The chosen box, the one under the pointer, and the token that travels.
@@ -435,24 +439,25 @@ function drawTraveller(pen, view) {
 // Shapes, parameters and multiply-adds.
 function sizeOf(box, narrow) {
   const parts = [narrow ? "" : box.shape];
-  const shared = box.shared ? ", those of the embedding" : "";
-  if (box.parameters) parts.push(`${box.parameters.toLocaleString("en")} parameters${shared}`);
-  if (box.work) parts.push(`${compact(box.work)} multiply-adds`);
-  return parts.filter(Boolean).join("; ") || "nothing learned";
+  const count = written((box.parameters || 0).toLocaleString("en"));
+  const learned = box.shared ? tr("{count} parameters, those of the embedding", { count }) : tr("{count} parameters", { count });
+  if (box.parameters) parts.push(learned);
+  if (box.work) parts.push(tr("{count} multiply-adds", { count: compact(box.work) }));
+  return parts.filter(Boolean).join("; ") || tr("nothing learned");
 }
 
 // 263k, 2.05M
 function compact(number) {
   if (number < 1000) return String(number);
   const [unit, letter] = number < 1e6 ? [1e3, "k"] : number < 1e9 ? [1e6, "M"] : [1e9, "G"];
-  return `${Number((number / unit).toPrecision(3))}${letter}`;
+  return `${written(String(Number((number / unit).toPrecision(3))))}${letter}`;
 }
 
 function percent(share) {
-  return `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
+  return `${fixed(100 * share, share < 0.0995 ? 1 : 0)} %`;
 }
 
 // Three digits, with commas: 0.0123, 24.8, 13,600
 function digits(number) {
-  return withMinus(number.toLocaleString("en", { maximumSignificantDigits: 3 }));
+  return written(number.toLocaleString("en", { maximumSignificantDigits: 3 }));
 }

@@ -10,13 +10,16 @@ const TOKENS = 46; // below a stack, for its tokens
 const ROW_OF_WORDS = 19; // from line to line in an opened box
 const CANDIDATE = 17; // from candidate to candidate
 const MEMORY = 26; // above the encoder, for what it hands over
-const PREDICTION = 5 * CANDIDATE + 42; // candidates with their title, and log p
+const AROUND_CANDIDATES = 42; // their title, and log p
+const [MOST_CANDIDATES, MOST_PRESENTED] = [5, 3];
 const ABOVE = 190; // of the page above the picture
 const SMALLEST = 0.56; // scale
 const PHONE = 560; // narrower pictures have short names
+const LEAST_LABEL = 11; // pixels: in Present, where a picture is enlarged, 16
+const THIN = 6; // in Present the norms are lines without a name
 
 const [FIT, BOXES, LAYER] = [0, 1, 2];
-const ZOOMS = ["The whole model", "The whole model, larger", "One layer"];
+const ZOOMS = [tr("The whole model"), tr("The whole model, larger"), tr("One layer")];
 
 // Boxes of the same layer as `box`; outside the layers, those before the first layer or after the last one.
 function groupOf(boxes, box) {
@@ -29,12 +32,15 @@ function groupOf(boxes, box) {
 function layOutModel(view) {
   const whole = layOutAt(view, 1);
   if (view.zoom !== FIT) return whole;
-  const scale = clamp((innerHeight - ABOVE - TOKENS) / (whole.height - TOKENS), SMALLEST, 1);
+  const room = roomOf(view.root);
+  const most = room === null ? innerHeight - ABOVE : room - AROUND;
+  const scale = clamp((most - TOKENS) / (whole.height - TOKENS), room === null ? SMALLEST : 0, 1);
   return scale === 1 ? whole : layOutAt(view, scale);
 }
 
-function layOutAt({ boxes, header, width, zoom, box }, scale) {
-  const narrow = width < PHONE;
+function layOutAt({ root, boxes, header, width, zoom, box }, scale) {
+  const presents = roomOf(root) !== null;
+  const narrow = width < PHONE && !presents;
   const opened = zoom === LAYER;
   const shown = opened ? groupOf(boxes, box) : boxes;
   const stacks = header.rows.filter(({ name }) => shown.some(({ stack }) => stack === name));
@@ -46,7 +52,8 @@ function layOutAt({ boxes, header, width, zoom, box }, scale) {
   const [aside, beside] = alone ? [0.34 * width, 44] : [0, 2]; // for a single stack's candidates, and its token
   const column = Math.min((width - gutter - aside - beside) / stacks.length, opened ? 680 : 430);
   const left = (width - stacks.length * column - gutter - aside - beside) / 2 + aside;
-  const layout = { narrow, opened, zoom, scale, width, gutter, loop, inner, aside };
+  const most = presents ? MOST_PRESENTED : MOST_CANDIDATES;
+  const layout = { narrow, presents, most, opened, zoom, scale, width, gutter, loop, inner, aside };
   Object.assign(layout, { places: new Map(), frames: [], columns: new Map() });
   stacks.forEach(({ name }, index) => {
     const outer = index ? 1 : -1; // the side of the residual connections
@@ -86,13 +93,27 @@ function stackUp(layout, column, boxes) {
 }
 
 // The height of a box, and whether its heads are below its name.
-function sizeInLayout({ opened, narrow, zoom, scale }, box, width) {
+function sizeInLayout({ opened, narrow, presents, zoom, scale }, box, width) {
   if (opened) {
-    const words = ROW_OF_WORDS * (box.words.length * (narrow ? 2 : 1) + 1);
+    const words = ROW_OF_WORDS * (box.words.length * (narrow ? 2 : 1) + 1 + purposeLines(box, width).length);
     return { height: 30 + words + (box.heads ? headSide(box, width) + 22 : 0) };
   }
+  if (presents && isSmall(box)) return { below: false, height: scale * THIN };
   const below = Boolean(box.heads) && zoom === BOXES && width < 300;
   return { below, height: scale * (below ? HEADS_BELOW : box.heads ? HEADS_BESIDE : HEIGHTS[box.part]) };
+}
+
+function isSmall({ part }) {
+  return /norm|add/.test(part);
+}
+
+// What an opened box is for, a line at a time.
+function purposeLines({ purpose }, width) {
+  const most = Math.floor((width - 24) / 6.8); // letters of 13 pixels
+  return purpose.split(" ").reduce((lines, word) => {
+    const longer = lines.length ? `${lines.at(-1)} ${word}` : word;
+    return longer.length <= most ? [...lines.slice(0, -1), longer] : [...lines, word];
+  }, []);
 }
 
 // Of a head in an opened box.
@@ -105,12 +126,13 @@ function placeCandidates(layout, shown) {
   const last = shown.at(-1);
   if (last.part !== "softmax") return;
   const place = layout.places.get(last.name);
+  const prediction = layout.most * CANDIDATE + AROUND_CANDIDATES;
   const [first, column] = [[...layout.columns.values()][0], layout.columns.get(last.stack)];
-  const beside = layout.aside > 0 || (first !== column && first.top - place.y > PREDICTION);
+  const beside = layout.aside > 0 || (first !== column && first.top - place.y > prediction);
   const [start, room] = first === column ? [column.left - layout.aside, layout.aside - 20] : [first.left, first.width - 4];
   layout.candidates = beside
     ? { left: start, width: room, top: place.y - 4, beside }
-    : { left: place.x, width: place.width, top: place.y - PREDICTION - 12, beside };
+    : { left: place.x, width: place.width, top: place.y - prediction - 12, beside };
 }
 
 function shiftDown(layout, by) {

@@ -1,0 +1,71 @@
+"""Why the learning rate warms up: how far weights have moved in a training, in units of the rate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+
+from model.cancel import check_cancelled
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.snapshots import open_snapshot
+from model.trace import Array
+from model.training.schedule import noam
+
+
+@dataclass(frozen=True)
+class WeightMoves:
+    """How far the weights have moved between one saved step and the next."""
+
+    ends: Array
+    """(interval, 2) first and last step"""
+    moved: Array
+    """(interval,) mean over all weights of |w at the last step - w at the first|"""
+    rates: Array
+    """(interval,) sum of the learning rates of the steps between"""
+    rounding: Array
+    """(interval,) what storing both snapshots in half precision can add to `moved` at most"""
+
+    @property
+    def ratio(self) -> Array:
+        """(interval,): about 1 where every step moved a weight by the rate in the same direction, 0 if steps cancel."""
+        return self.moved / self.rates
+
+    @property
+    def blur(self) -> Array:
+        """(interval,) by how much rounding can change `ratio` at most."""
+        return self.rounding / self.rates
+
+
+def moves_between_snapshots(opened: Checkpoint, steps: Sequence[int], warmup: int, factor: float) -> WeightMoves:
+    """Compare each snapshot with the one before it.
+
+    Args:
+        opened: the checkpoint whose training saved them.
+        steps: of the snapshots, ascending, two or more.
+        warmup: of the learning rate of that training, equation 3.
+        factor: of the same.
+
+    Raises:
+        CheckpointError: a snapshot is missing or damaged.
+    """
+    moved, rates, rounding, before = [], [], [], _weights(opened, steps[0])
+    for first, last in pairwise(steps):
+        check_cancelled()
+        after = _weights(opened, last)
+        moved.append((after - before).abs().double().mean().item())
+        rounding.append(_spacing(after).mean().item())
+        rates.append(sum(noam(step, opened.config.d_model, warmup, factor) for step in range(first + 1, last + 1)))
+        before = after
+    return WeightMoves(np.array([*pairwise(steps)]), np.array(moved), np.array(rates), np.array(rounding))
+
+
+def _weights(opened: Checkpoint, step: int) -> torch.Tensor:
+    return torch.cat([each.detach().flatten() for each in open_snapshot(opened, step).model.parameters()])
+
+
+def _spacing(weights: torch.Tensor) -> torch.Tensor:
+    """The distance from each number to the next larger one of half precision, in double."""
+    half = weights.abs().half()
+    return torch.nextafter(half, torch.full_like(half, torch.inf)).double() - half.double()

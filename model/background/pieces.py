@@ -1,0 +1,136 @@
+"""Three ways to cut a text into pieces, trained on the same sentences and of the same size: checkpoints/pieces.
+
+Unigram (Kudo 2018) and BPE (Sennrich et al. 2016) are SentencePiece's. Byte-level BPE (Radford et al. 2019) is here: it
+merges bytes, so that any text can be written, in the order in which the merges were learned.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import regex
+import sentencepiece as spm
+
+PIECES = Path(__file__).parents[2] / "checkpoints" / "pieces"
+WORDS = regex.compile(r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
+"""what no merge crosses: GPT-2's pattern"""
+UNIGRAM, BPE, BYTES = "unigram", "BPE", "byte-level BPE"
+VOCABULARY = 4000
+
+Pair = tuple[bytes, bytes]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A text in pieces."""
+
+    pieces: tuple[str, ...]
+    """a space before a word is ▁; a byte that is no character alone is <0x..>"""
+    size: int
+    """of the vocabulary"""
+
+
+def cut_text(text: str) -> Mapping[str, Cut]:
+    """The text in the pieces of each of the three."""
+    unigram, bpe = (_processor(name) for name in ("unigram", "bpe"))
+    merges = _merges()
+    cuts = {
+        name: Cut(tuple(one.encode(text, out_type=str)), len(one)) for name, one in ((UNIGRAM, unigram), (BPE, bpe))
+    }
+    pieces = [piece for word in WORDS.findall(text) for piece in apply_merges(_bytes_of(word), merges)]
+    return cuts | {BYTES: Cut(tuple(map(_shown, pieces)), 256 + len(merges))}
+
+
+def learn_merges(texts: Iterable[str], count: int) -> list[Pair]:
+    """The merges of byte-level BPE: again and again, the pair of neighbours that is most frequent.
+
+    Args:
+        texts: to learn from.
+        count: how many merges; fewer where no pair is there twice. Of equal pairs the one first in order of bytes.
+    """
+    words = Counter(word for text in texts for word in WORDS.findall(text))
+    cut = {word: _bytes_of(word) for word in words}
+    pairs: Counter[Pair] = Counter()
+    where: dict[Pair, set[str]] = {}
+    for word, pieces in cut.items():
+        for pair in pairwise(pieces):
+            pairs[pair] += words[word]
+            where.setdefault(pair, set()).add(word)
+    merges: list[Pair] = []
+    while len(merges) < count and pairs:
+        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        if pairs[best] < 2:
+            break
+        merges.append(best)
+        for word in list(where.pop(best)):
+            for pair in pairwise(cut[word]):
+                pairs[pair] -= words[word]
+            cut[word] = _merged(cut[word], best)
+            for pair in pairwise(cut[word]):
+                pairs[pair] += words[word]
+                where.setdefault(pair, set()).add(word)
+        pairs.pop(best, None)
+    return merges
+
+
+def apply_merges(pieces: Sequence[bytes], merges: Mapping[Pair, int]) -> list[bytes]:
+    """The pieces of a word, merged in the order in which the merges were learned.
+
+    Args:
+        pieces: single bytes.
+        merges: pair -> its rank.
+    """
+    pieces = list(pieces)
+    while known := [pair for pair in pairwise(pieces) if pair in merges]:
+        pieces = _merged(pieces, min(known, key=merges.__getitem__))
+    return pieces
+
+
+def write_merges(merges: Sequence[Pair]) -> str:
+    """A line for each merge, both halves in hexadecimal."""
+    return "".join(f"{left.hex()} {right.hex()}\n" for left, right in merges)
+
+
+def read_merges(text: str) -> dict[Pair, int]:
+    """What `write_merges` wrote, with ranks."""
+    pairs = (line.split() for line in text.splitlines())
+    return {(bytes.fromhex(left), bytes.fromhex(right)): rank for rank, (left, right) in enumerate(pairs)}
+
+
+def _merged(pieces: Sequence[bytes], pair: Pair) -> list[bytes]:
+    """From left to right; of three equal pieces the first two are merged."""
+    result: list[bytes] = []
+    place = 0
+    while place < len(pieces):
+        if tuple(pieces[place : place + 2]) == pair:
+            result.append(pieces[place] + pieces[place + 1])
+            place += 2
+        else:
+            result.append(pieces[place])
+            place += 1
+    return result
+
+
+def _bytes_of(word: str) -> list[bytes]:
+    # A lone surrogate is no text: UTF-8 cannot write it.
+    return [bytes([byte]) for byte in word.encode("utf-8", errors="replace")]
+
+
+def _shown(piece: bytes) -> str:
+    try:
+        return piece.decode("utf-8").replace(" ", "▁")
+    except UnicodeDecodeError:
+        return "".join(f"<0x{byte:02X}>" for byte in piece)
+
+
+@cache
+def _processor(name: str) -> spm.SentencePieceProcessor:
+    return spm.SentencePieceProcessor(model_proto=(PIECES / f"{name}.model").read_bytes())
+
+
+@cache
+def _merges() -> Mapping[Pair, int]:
+    return read_merges((PIECES / "byte-level-bpe.txt").read_text(encoding="ascii"))

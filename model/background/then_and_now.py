@@ -1,0 +1,134 @@
+"""What trainings took, from 2017 on, as their authors report it; and the operations by formula."""
+
+from dataclasses import dataclass
+
+from model.background.family import member
+from model.background.paper import TFLOPS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """One training. None: not published."""
+
+    name: str
+    """of the member of the family, or of a model before it"""
+    text: str
+    """what it read"""
+    devices: int | None
+    device: str
+    hours: float | None
+    """by the clock"""
+    device_hours: float | None = None
+    """where the authors give them instead; else devices x hours"""
+    parallel: str = ""
+    """how the work was divided; empty: not published"""
+    source: str
+
+    @property
+    def all_hours(self) -> float | None:
+        """Of all devices together."""
+        if self.device_hours is not None:
+            return self.device_hours
+        return None if self.devices is None or self.hours is None else self.devices * self.hours
+
+    @property
+    def operations(self) -> float | None:
+        """Time x devices x speed, as the paper estimates them, where it has the speed of the device; else 6 for each
+        parameter at work and token (Kaplan et al. 2020).
+        """
+        if self.device in TFLOPS:
+            return self.all_hours * 3600 * TFLOPS[self.device] * 1e12
+        one = member(self.name)
+        return None if one.tokens is None else 6 * sum(one.parameters(active=True).values()) * one.tokens
+
+
+GNMT, BASE, BIG = "GNMT", "Transformer, base", "Transformer, big"
+TRAININGS: tuple[Training, ...] = (
+    Training(
+        name=GNMT,
+        text="36 million sentence pairs",
+        devices=96,
+        device="K80",
+        hours=6 * 24,
+        parallel="model and data",
+        source="Wu et al. 2016, sections 3.3 and 8",
+    ),
+    Training(
+        name=BASE,
+        text="4.5 million sentence pairs",
+        devices=8,
+        device="P100",
+        hours=12,
+        source="Vaswani et al. 2017, section 5.2",
+    ),
+    Training(
+        name=BIG,
+        text="4.5 million sentence pairs",
+        devices=8,
+        device="P100",
+        hours=84,
+        source="Vaswani et al. 2017, section 5.2",
+    ),
+    Training(
+        name="BERT, large",
+        text="3.3 billion words, 40 times",
+        devices=64,
+        device="TPU chip",
+        hours=96,
+        source="Devlin et al. 2019, appendix A.2",
+    ),
+    Training(
+        name="GPT-3",
+        text="300 billion tokens",
+        devices=None,
+        device="V100",
+        hours=None,
+        parallel="inside each matrix product, and across layers",
+        source="Brown et al. 2020, section 2.3",
+    ),
+    Training(
+        name="PaLM, 540B",
+        text="780 billion tokens",
+        devices=6144,
+        device="TPU v4 chip",
+        hours=None,
+        device_hours=1200 * 6144 + 336 * 3072,
+        parallel="data and model, across two pods; no pipeline",
+        source="Chowdhery et al. 2022, section 4 and appendix B",
+    ),
+    Training(
+        name="Llama, 65B",
+        text="1.4 trillion tokens",
+        devices=2048,
+        device="A100",
+        hours=None,
+        device_hours=1_022_362,
+        parallel="model and sequence",
+        source="Touvron et al. 2023, sections 2.4 and 6, Table 15",
+    ),
+    Training(
+        name="Llama 3.1, 405B",
+        text="15.6 trillion tokens",
+        devices=16_384,
+        device="H100",
+        hours=None,
+        device_hours=30.84e6,
+        parallel="tensors, context, pipeline and data",
+        source="Grattafiori et al. 2024, section 3.3; model card",
+    ),
+    Training(
+        name="DeepSeek-V3",
+        text="14.8 trillion tokens",
+        devices=2048,
+        device="H800",
+        hours=None,
+        device_hours=2.788e6,
+        parallel="pipeline, experts and data",
+        source="DeepSeek-AI 2024, sections 1, 3.1 and 3.2",
+    ),
+)
+
+
+def training_of(name: str) -> Training:
+    """The training of this name."""
+    return next(one for one in TRAININGS if one.name == name)

@@ -1,0 +1,159 @@
+"""The language of what is on screen: one of a visitor's run, never of the process.
+
+English stands in the code: `tr("Layer")`, `tr("{count:,} tokens", count=count)`. What a language has instead stands in
+pages/text/LANG/strings.toml, by the English; what it lacks there stays English as a whole. A place that cannot know the
+language, as an error of the model, says `sentence(...)`: English, which keeps its template and facts for `tr`.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import reduce, wraps
+from string import Formatter
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language: how it writes numbers, and its words for the English ones."""
+
+    code: str = "en"
+    """in links and as the name of its folder; of BCP 47, for the page's `lang`"""
+    name: str = "English"
+    """in the language itself"""
+    decimal: str = "."
+    group: str = ","
+    """between thousands"""
+    strings: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """English -> the same in this language"""
+    labels: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """the same of the words in pictures and tables, with {} for a number"""
+    percent: str = "%"
+    """the sign, with what stands before it"""
+
+    def number(self, text: str) -> str:
+        """A number that Python has formatted, as the language writes it."""
+        return text.translate({ord("."): self.decimal, ord(","): self.group, ord("%"): self.percent})
+
+
+ENGLISH = Language()
+_current: ContextVar[Language] = ContextVar("language", default=ENGLISH)
+
+
+class Sentence(str):
+    """A sentence in English, which can be said in another language."""
+
+    template: str
+    facts: Mapping[str, Any]
+
+
+def sentence(template: str, /, **facts: Any) -> Sentence:
+    """A sentence with its facts: placeholders as `str.format` has them, with names."""
+    made = Sentence(_fill(template, facts, ENGLISH))
+    made.template, made.facts = template, facts
+    return made
+
+
+def tr(text: str, /, **facts: Any) -> str:
+    """The text in the language of this run, with its facts.
+
+    Args:
+        text: English; a literal, so that a program can list what is to be translated. Or a `Sentence`, or a word that
+            is such a literal elsewhere.
+        facts: by the names of its placeholders; numbers are written as the language writes them, and sentences, and
+            members of a StrEnum, are said in it.
+    """
+    if isinstance(text, Sentence) and not facts:
+        text, facts = text.template, dict(text.facts)
+    spoken = language()
+    known = spoken.strings.get(text)
+    return _fill(known or str(text), facts, spoken if known or not has_words(text) else ENGLISH)
+
+
+def has_words(text: str) -> bool:
+    """Whether there is anything to translate around the placeholders."""
+    return bool(re.search("[A-Za-z]{2}", re.sub(r"\{[^}]*\}", "", text)))
+
+
+def later(text: str) -> str:
+    """The English text itself, to be said by `tr` where it is shown: for what a module names before any run."""
+    return text
+
+
+def sentence_of(error: Exception) -> str:
+    """What an error says, to be said by `tr` or by a text; English where it was raised with a plain text."""
+    return error.args[0] if error.args and isinstance(error.args[0], Sentence) else str(error)
+
+
+def tr_error(error: Exception) -> str:
+    """The same in the language of this run."""
+    return tr(sentence_of(error))
+
+
+def joined(parts: Iterable[Any]) -> Sentence:
+    """Sentences, numbers, words or members of a StrEnum, one after the other: "1, 2 and 4"; there is at least one."""
+    *first, last = parts
+    return sentence("{before} and {one}", before=series(first), one=last) if first else series([last])
+
+
+def series(parts: Iterable[Any]) -> Sentence:
+    """The same without a last word: "1, 2, 4"."""
+    first, *others = parts
+    start = first if isinstance(first, Sentence) else sentence(str(first))
+    return reduce(lambda before, one: sentence("{before}, {one}", before=before, one=one), others, start)
+
+
+def listed(parts: Iterable[Any]) -> str:
+    """The same in the language of this run."""
+    return tr(joined(parts))
+
+
+def language() -> Language:
+    """That of this run; English where nothing was said."""
+    return _current.get()
+
+
+def speak(one: Language) -> None:
+    """From here to the end of the run, or to the next `speak`."""
+    _current.set(one)
+
+
+@contextmanager
+def speaking(one: Language) -> Iterator[None]:
+    """Inside the block."""
+    before = _current.set(one)
+    try:
+        yield
+    finally:
+        _current.reset(before)
+
+
+def in_this_language(function: Callable) -> Callable:
+    """The function, for when it is called later, without the run that has said the language."""
+    now = language()
+
+    @wraps(function)
+    def later(*args: Any, **more: Any) -> Any:
+        with speaking(now):
+            return function(*args, **more)
+
+    return later
+
+
+def _fill(template: str, facts: Mapping[str, Any], spoken: Language) -> str:
+    return _Filling(spoken).vformat(template, (), facts) if facts else template
+
+
+class _Filling(Formatter):
+    def __init__(self, spoken: Language) -> None:
+        self.spoken = spoken
+
+    def format_field(self, value: Any, form: str) -> str:
+        if isinstance(value, Sentence | StrEnum):
+            with speaking(self.spoken):
+                return format(tr(value), form)
+        text = format(value, form)
+        return self.spoken.number(text) if isinstance(value, int | float) else text

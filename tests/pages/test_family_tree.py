@@ -1,0 +1,126 @@
+"""Family tree: what is drawn adds up to what is counted, a click draws another model, and every family opens it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from model.background.family import MEMBERS
+from model.checkpoints.huggingface import open_model
+from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
+from model.run import Run
+from pages.views.family_tree import pieces, trainings, tree, uses
+from pages.views.standalone import texts_of
+from tests.pages.figures import figure, numbers, words
+
+if TYPE_CHECKING:
+    from model.checkpoints.translator import Translator
+
+PAGE = "pages/family_tree.py"
+SHIPPED = Path(__file__).parents[2] / "checkpoints"
+
+
+@pytest.fixture(scope="module")
+def run(translator: "Translator") -> Run:
+    return Run.of(translator, translator.trace("a dog and a cat"))
+
+
+def areas(result) -> dict[str, float]:
+    """Width times height of all bars, by the title of the model."""
+    sums: dict[str, float] = {}
+    for trace in result.shows["scale"].to_dict()["data"]:
+        for height, width, about in zip(trace["y"], trace["width"], trace["customdata"], strict=True):
+            title = next(title for title in result.facts["totals"] if about.startswith(title))
+            sums[title] = sums.get(title, 0) + height * width
+    return sums
+
+
+@pytest.mark.parametrize("beside", ["", "PaLM, 540B", "ViT, L/16"])
+def test_the_areas_of_the_picture_are_the_parameters(run: Run, beside: str) -> None:
+    result = tree(run, chosen="T5, 11B", beside=beside)
+    assert areas(result) == pytest.approx(result.facts["totals"], rel=1e-9)
+    if not beside:
+        *_, own = result.facts["totals"].values()
+        assert own == sum(run.opened.parameters_by_part().values())
+
+
+def test_models_are_drawn_on_one_scale_and_beside_each_other(run: Run) -> None:
+    drawn = tree(run, chosen="Mistral, 7B", beside="Mixtral, 8x7B").shows["scale"].to_dict()
+    assert drawn["layout"]["yaxis"]["scaleanchor"] == "x"
+    ends: dict[bool, list[float]] = {True: [], False: []}
+    for trace in drawn["data"]:
+        for x, width, about in zip(trace["x"], trace["width"], trace["customdata"], strict=True):
+            ends[about.startswith("Mistral")] += [x - width / 2, x + width / 2]
+    assert max(ends[True]) < min(ends[False])
+
+
+@pytest.mark.parametrize("name", [one.name for one in MEMBERS])
+@pytest.mark.parametrize("n", [100, 1_000_000])
+def test_every_model_can_be_chosen_at_every_length(run: Run, name: str, n: int) -> None:
+    result = tree(run, chosen=name, n=n)
+    text = " ".join(texts_of(result.blocks))
+    assert f"**{result.facts['total']:,}** parameters" in text
+    assert ("arithmetic and not use" in text) == (n > (result.facts["one"].context or n))
+    assert "nan" not in text
+    assert ("so there is no cache" in text) == (result.facts["one"].family == "encoder")
+
+
+def test_a_click_on_a_model_chooses_it_in_the_picture_and_in_the_table(run: Run) -> None:
+    result = tree(run)
+    years, table = result.shows["years"], result.shows["all"]
+    assert table.frame["context"].tolist() == ["" if one.context is None else f"{one.context:,}" for one in MEMBERS]
+    for place, one in enumerate(MEMBERS):
+        assert years.clicked({"point_index": place})["member"] == one.name == table.chooses[place]["member"]
+    assert tree.key("chosen") == "family_member"
+
+
+def test_the_checkpoint_to_open_is_one_that_is_shipped() -> None:
+    assert {one.nearest for one in MEMBERS} <= {path.parent.name for path in SHIPPED.glob("*/config.json")}
+
+
+def test_a_link_opens_a_model_beside_another(open_app: Callable) -> None:
+    app = open_app(PAGE, family_member="BERT, large", family_beside="GPT", family_n="10,000")
+    assert not app.exception
+    assert "BERT, large" in words(app)
+    areas_drawn = sum(
+        float(np.sum(numbers(trace["y"]) * numbers(trace["width"])))
+        for trace in figure(app, "family_tree-scale")["data"]
+    )
+    totals = {one.name: one.total for one in MEMBERS}
+    assert areas_drawn == pytest.approx(totals["BERT, large"] + totals["GPT"])
+
+
+@pytest.mark.parametrize("name", ["lm", "mlm", "GPT-2", "Gemma 2"])
+def test_other_families_stand_beside_a_member_whole(name: str, families: Path, others: dict[str, str]) -> None:
+    opened = open_model(others[name]) if name in others else load_checkpoint(str(families / name), "cpu")
+    result = tree(Run.of(opened, opened.trace("Two dogs run.")))
+    *_, own = result.facts["totals"].values()
+    assert own == sum(opened.parameters_by_part().values())
+    assert areas(result) == pytest.approx(result.facts["totals"], rel=1e-9)
+
+
+def test_the_text_is_cut_in_four_ways(run: Run) -> None:
+    result = pieces(run)
+    assert len(result.facts["cut"]) == 4
+    assert list(result.shows["counts"]["pieces"])[-1] == len(run.trace.src_tokens)
+    assert result.facts["bytes"] == len(run.trace.source.encode())
+
+
+def test_this_checkpoint_stands_last_among_the_trainings_with_the_operations_of_its_log() -> None:
+    shipped = load_checkpoint(str(SHIPPED / DEFAULT_CHECKPOINT), "cpu")
+    own = trainings(Run.of(shipped, shipped.trace("A dog.", beam_size=1))).facts["own"]
+    parameters = sum(shipped.parameters_by_part().values())
+    tokens = float(own["operations"]) / (6 * parameters)
+    assert own["text"].endswith(" tokens")
+    assert 1e6 < tokens < 1e11
+
+
+def test_a_copy_is_fine_tuned_on_request(run: Run) -> None:
+    waiting = uses(run, outcome=None)
+    assert waiting.facts == {"done": False}
+    done = uses(run)
+    text = " ".join(texts_of(done.blocks))
+    assert done.facts["own"][1] > done.facts["own"][0]
+    assert ("it forgets" in text) == (done.facts["others"][1] < done.facts["others"][0])

@@ -1,0 +1,243 @@
+"""Another language: its words where it has them, English as a whole where it has not, and a list of what it lacks."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from model import interventions
+from model.language import (
+    ENGLISH,
+    Language,
+    Sentence,
+    has_words,
+    in_this_language,
+    joined,
+    language,
+    sentence,
+    speak,
+    speaking,
+    tr,
+    tr_error,
+)
+from model.needs import Need
+from pages import PAGES
+from pages import text as texts
+from pages.frame import language as switch
+from pages.text import FROM, best_language, check, languages, stamp, stamp_of
+from pages.views import glossary, words
+from tests.model.interventions.test_every_intervention import EVERY
+from tests.pages.figures import tabs_of
+from viz.drawing import html_page, sources
+from viz.figure import figure
+
+GERMAN = """
+[language]
+name = "Erfunden"
+decimal = ","
+group = "."
+
+[strings]
+"Layer" = "Lage"
+"Beam 4" = "Strahl 4"
+"Masks" = "Larven"
+"Padding" = "Füllung"
+"{count:,} characters" = "{count:,} Zeichen"
+"needs {part}" = "braucht {part}"
+"an encoder" = "einen Codierer"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """That of a language which is made up, beside the English texts."""
+    copy = tmp_path / "text"
+    shutil.copytree(texts.TEXT, copy, ignore=shutil.ignore_patterns("de", "zh", "__pycache__"))
+    for module in (texts, words, check, glossary):
+        monkeypatch.setattr(module, "TEXT", copy)
+    (copy / "xx").mkdir()
+    (copy / "xx/strings.toml").write_text(GERMAN, "utf-8")
+    _forget()
+    yield copy / "xx"
+    _forget()
+    speak(ENGLISH)
+
+
+def _forget() -> None:
+    for cached in (texts.languages, texts._entries, words._sections, words._engine, glossary._terms, switch._labels):
+        cached.cache_clear()
+
+
+def in_the_language(page: str, title: str, **facts: object) -> str:
+    with speaking(languages()["xx"]):
+        return " ".join(block.text for block in words.blocks_of(page, title, facts))
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_a_language_lacks_is_english_as_a_whole() -> None:
+    with speaking(languages()["xx"]):
+        assert tr("Layer") == "Lage"
+        assert tr("{count:,} characters", count=1234) == "1.234 Zeichen"
+        assert tr("{count:,} letters of {part}", count=1234, part=Need.ENCODER) == "1,234 letters of an encoder"
+        assert tr("needs {part}", part=Need.ENCODER) == "braucht einen Codierer"
+        assert tr("{braces} that somebody has typed") == "{braces} that somebody has typed"
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_error_keeps_its_english_and_can_be_said_in_another_language() -> None:
+    error = ValueError(sentence("{count:,} characters", count=5000))
+    assert str(error) == "5,000 characters"
+    with speaking(languages()["xx"]):
+        assert tr_error(error) == "5.000 Zeichen"
+        assert tr_error(ValueError("Plain")) == "Plain"
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_list_is_said_in_the_language_and_what_has_no_words_needs_none() -> None:
+    assert joined([3]) == "3"
+    assert joined([Need.ENCODER, 3, 4]) == "an encoder, 3 and 4"
+    with speaking(languages()["xx"]):
+        assert tr(sentence("{one} · {other}", one=1.5, other=Need.ENCODER)) == "1,5 · einen Codierer"
+
+
+def lacking(said: str, one: Language) -> list[str]:
+    """Of a sentence, and of those in it: what a language does not have, and parts that were put together before."""
+    if not isinstance(said, Sentence):
+        return [said] if " " in said else []
+    own = [said.template] if has_words(said.template) and said.template not in one.strings else []
+    return own + [text for fact in said.facts.values() if isinstance(fact, str) for text in lacking(fact, one)]
+
+
+SEVERAL = (
+    *EVERY,
+    interventions.HeadGate(1.0),
+    interventions.HeadGate(0.5, mode="mean", kind="encoder_self"),
+    interventions.ForbidSource(tuple(range(12)), "cross"),
+    interventions.ForbidSource(()),
+    interventions.MaskEdit(((0, 1),), ((2, 0), (2, 1)), "cross", 0, 1),
+    interventions.SublayerOff(),
+    interventions.NormOff("encoder"),
+    interventions.PositionsOff("target"),
+)
+
+
+@pytest.mark.parametrize("change", SEVERAL, ids=lambda change: repr(change)[:60])
+def test_every_language_says_what_a_change_does(change: interventions.Intervention) -> None:
+    for code in list(languages())[1:]:
+        assert lacking(interventions.describe(change), languages()[code]) == []
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_is_drawn_later_is_in_the_language_of_its_run() -> None:
+    with speaking(languages()["xx"]):
+        later = in_this_language(lambda: tr("Layer"))
+    assert (later(), tr("Layer"), language()) == ("Lage", "Layer", ENGLISH)
+
+
+def test_a_section_is_of_one_language_with_its_numbers(folder: Path) -> None:
+    english = texts.sections_of((folder.parent / "home.md").read_text("utf-8"))["An unfamiliar text"]
+    facts = {"strange": 0, "tokens": 4, "surprise": 2.5, "usual": 1.5, "about": "So."}
+    assert "2.50 nats" in in_the_language("home", "An unfamiliar text", **facts)
+    own = f"# An unfamiliar text\n\n{{# from {stamp(english)} #}}\n> Seltsam: {{{{ surprise | f('.2f') }}}}.\n"
+    (folder / "home.md").write_text(own, "utf-8")
+    _forget()
+    assert in_the_language("home", "An unfamiliar text", **facts) == "Seltsam: 2,50."
+    assert "beam search" in in_the_language("home", "A long text", greedy=False)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_decimal_comma_in_a_formula_is_no_list() -> None:
+    with speaking(languages()["xx"]):
+        (formula,) = words._blocks(iter(["$$x = 2,5$$"]))
+    assert formula.text == "x = 2{,}5"
+
+
+def test_a_term_is_found_by_its_english_name(folder: Path) -> None:
+    (folder / "glossary.toml").write_text('["ablation"]\nname = "Weglassen"\ntext = "Ohne."\n', "utf-8")
+    _forget()
+    with speaking(languages()["xx"]):
+        known = {term.key: (term.name, term.text) for term in glossary.terms()}
+    assert known["ablation"] == ("Weglassen", "Ohne.")
+    assert known["attention"][0] == "attention"
+
+
+def test_what_is_missing_stale_or_different_is_listed(folder: Path) -> None:
+    english = texts.sections_of((folder.parent / "home.md").read_text("utf-8"))["A long text"]
+    good = f"# A long text\n\n{{# from {stamp(english)} #}}\n> {{% if greedy %}}gierig{{% else %}}breit{{% endif %}}\n"
+    (folder / "home.md").write_text(good, "utf-8")
+    found = list(check.faults(folder))
+    assert "home.md: An unfamiliar text is missing" in found
+    assert not any(line.startswith("home.md: A long text") for line in found)
+    assert any(line.startswith("strings.toml: missing") for line in found)
+    assert "strings.toml: nothing says this any more: needs {part}" in found
+    (folder / "home.md").write_text(good.replace(stamp(english), "0" * 8).replace("greedy", "eager"), "utf-8")
+    found = list(check.faults(folder))
+    assert f"home.md: A long text is stale: the English has {stamp(english)} now" in found
+    assert "home.md: A long text does not name the same: eager, greedy" in found
+
+
+def test_a_stale_term_and_other_placeholders_are_listed(folder: Path) -> None:
+    entry = check.entries_of()["glossary.toml"]["ablation"]
+    (folder / "glossary.toml").write_text(f'["ablation"]\n{FROM} = "old"\nname = "A"\ntext = "B"\n', "utf-8")
+    assert f"glossary.toml: ablation is stale: the English has {stamp_of(entry)} now" in list(check.faults(folder))
+    english = "There is no {control} {value} here; you see {shown} instead."
+    strings = f'{GERMAN}"{english}" = "{{control}} {{value}} fehlt."\n'
+    (folder / "strings.toml").write_text(strings, "utf-8")
+    assert f"strings.toml: other placeholders: {english}" in list(check.faults(folder))
+
+
+@pytest.mark.parametrize(
+    ("asked", "preferred", "best"),
+    [("xx", ("en-GB",), "xx"), ("", ("xx-AT", "en"), "xx"), (None, ("fr", "XX", "en"), "xx"), ("qq", (None,), "en")],
+)
+@pytest.mark.usefixtures("folder")
+def test_the_language_is_that_of_the_link_or_else_of_the_browser(
+    asked: str | None, preferred: tuple[str | None, ...], best: str
+) -> None:
+    assert best_language(asked, *preferred).code == best
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_link_brings_the_language_and_keeps_it_and_labels_are_known_in_any(open_app: Callable) -> None:
+    app = open_app("pages/masks.py", lang="xx", target="Beam 4", part="Padding")
+    assert not app.exception
+    assert app.query_params["lang"] in ("xx", ["xx"])
+    assert [tab.label for tab in app.tabs][1] == "Füllung"
+    assert app.session_state["part"] == "Füllung"
+    assert "Lage" in [slider.label for slider in app.select_slider]
+    assert app.session_state["target"] == "beam"
+
+
+@pytest.mark.usefixtures("folder")
+def test_who_turns_the_language_keeps_what_was_chosen(open_app: Callable) -> None:
+    app = open_app("pages/masks.py", lang="xx", part="Padding", head="1")
+    app.menu_button(key=switch.SWITCH).click("en").run()
+    assert not app.exception
+    assert app.query_params["lang"] in ("en", ["en"])
+    assert (app.session_state["part"], app.session_state["head"]) == ("Padding", 1)
+
+
+def test_every_language_has_words_for_no_more_and_no_other_facts_than_the_english() -> None:
+    """What is missing may be missing for a while; what is there names what the English names."""
+    for code in list(languages())[1:]:
+        wrong = [line for line in check.faults(texts.TEXT / code) if "missing" not in line and "stale" not in line]
+        assert wrong == []
+
+
+def test_the_numbers_of_a_chart_and_the_page_of_a_picture_are_in_its_language() -> None:
+    assert "separators" not in figure([{"type": "bar", "y": [1.5]}]).to_dict()["layout"]
+    with speaking(Language("xx", "Erfunden", ",", ".", {"Zoom in": "Näher"})):
+        assert figure([{"type": "bar", "y": [1.5]}]).to_dict()["layout"]["separators"] == ",."
+        assert '<html lang="xx">' in html_page("Title", "")
+        assert sources("beam_tree")[0].startswith('const WORDS = {"Zoom in": "Näher"};')
+
+
+@pytest.mark.parametrize("page", [page.path for pages in PAGES.values() for page in pages])
+def test_every_page_opens_in_every_language_at_its_first_tab_and_at_its_last(page: str, open_app: Callable) -> None:
+    for code in list(languages())[1:]:
+        app = open_app(page, lang=code)
+        assert not app.exception
+        key, titles = tabs_of(app)
+        if titles[-1]:
+            assert not open_app(page, lang=code, **{key: titles[-1]}).exception

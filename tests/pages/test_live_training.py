@@ -1,0 +1,77 @@
+"""The tab that trains in front of the visitor: it starts, goes on, is found by its id, and says when it is gone."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from model import live_training
+from model.training import reversal_task
+from pages.compute import trainings
+from pages.widgets import live_training as widget
+from tests.pages.training_tab import open_tab, words
+
+pytestmark = pytest.mark.usefixtures("checkpoint_folder", "fresh_caches")
+
+open_page = partial(open_tab, "Train it in front of you")
+RECIPE = (
+    "--preset toy --d-model 16 --d-ff 16 --n-encoder-layers 1 --n-decoder-layers 1 --steps 4 --warmup 3 "
+    "--max-tokens 200 --evaluate-every 2 --average 1"
+)
+
+
+@pytest.fixture(autouse=True)
+def kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[trainings.Trainings]:
+    """Small trainings, of which there may be one; those that are left are ended."""
+    monkeypatch.setattr(reversal_task, "TRAIN_LINES", 400)
+    monkeypatch.setattr(reversal_task, "DEV_LINES", 5)
+    monkeypatch.setattr(widget, "LiveTraining", partial(live_training.LiveTraining, recipe=RECIPE))
+    monkeypatch.setattr(widget, "SLICE_SECONDS", 0.0)  # a step at a time
+    kept = trainings.Trainings(most=1)
+    monkeypatch.setattr(widget, "all_trainings", lambda _: kept)
+    yield kept
+    for name in [*kept._kept]:
+        kept.end(name)
+
+
+def test_a_training_goes_on_with_each_run_until_it_is_done_and_is_found_by_its_id(kept: trainings.Trainings) -> None:
+    page = open_page()
+    page.button(key="live-start").click().run()
+    assert not page.exception
+    (name,) = kept._kept
+    assert name in page.query_params[widget.ID]
+    while not kept.find(name).finished:
+        page.run()
+        assert not page.exception
+    page.run()
+    assert "Done: 4 steps" in words(page).replace("*", "")
+    reload = open_page(**{widget.ID: name})
+    assert "Done: 4 steps" in words(reload).replace("*", "")
+    assert kept.find(name).options in words(reload)
+    other = open_page()
+    other.button(key="live-start").click().run()
+    assert "1 ahead of you" in words(other)
+    reload.button(key="live-end").click().run()
+    assert widget.ID not in reload.query_params
+    other.run()
+    assert kept.find(other.session_state[widget.ID])
+
+
+def test_an_id_that_is_gone_gets_a_sentence_and_a_new_start() -> None:
+    page = open_page(**{widget.ID: "0" * 16})
+    assert "is not there any more" in words(page)
+    assert page.button(key="live-start")
+
+
+def test_a_change_of_one_page_is_not_taken_back_by_another(kept: trainings.Trainings) -> None:
+    first = open_page()
+    first.button(key="live-start").click().run()
+    (name,) = kept._kept
+    first.toggle(key="live-playing").set_value(False).run()
+    second = open_page(**{widget.ID: name})
+    assert not kept.find(name).changed
+    first.selectbox(key="live-cut").set_value(8).run()
+    assert kept.find(name).model.heads == 8
+    second.run()
+    assert kept.find(name).model.heads == 8
+    assert "no command repeats it" in words(second)

@@ -1,0 +1,249 @@
+"""The paper, line by line: quotes are cited, numbers are the run's, figures are ranked, and the file is the model."""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("streamlit")
+
+from model.analysis.stream.whole_model import model_boxes
+from model.background.paper import FIGURES
+from model.background.paper_results import TABLE_2
+from model.background.sizes import count_parameters
+from model.background.table_3 import TABLE_3
+from model.background.then_and_now import BASE, BIG, GNMT, training_of
+from model.network.config import PRESETS
+from model.run import Run
+from pages.views import views_of
+from pages.views.attention_step_by_step import own_vectors
+from pages.views.paper import (
+    LINE_BY_LINE,
+    figure_1,
+    figure_2,
+    figures,
+    mistakes,
+    paper_results,
+    program,
+    stacks,
+    table_3,
+)
+from pages.views.temperature import widths
+from tests.pages.figures import words
+from tests.viz.payload import unpack
+
+PAGE = "pages/paper.py"
+SOURCE = "a dog sees a cat and a small dog"
+PAPER = "https://arxiv.org/abs/1706.03762"
+TEXT = (Path(__file__).parents[2] / "pages/text/paper.md").read_text(encoding="utf-8")
+LINES = [view for view in views_of("pages.views.paper") if view.tab == LINE_BY_LINE]
+
+
+@pytest.fixture(scope="module")
+def run(translator) -> Run:
+    return Run.of(translator, translator.trace(SOURCE))
+
+
+def test_every_line_has_a_quote_a_number_something_to_see_a_view_and_the_paper(run: Run) -> None:
+    boxes = [block.items for view in LINES for block in view(run).blocks if block.kind == "box"]
+    assert len(boxes) >= 25
+    for quote, *said, look, link in (box if box[-2].kind != "link" else box[:-1] for box in boxes):
+        assert re.search("“.+”", quote.text)
+        assert len(re.sub("[*“”]", "", quote.text)) < 200, "a short quote"
+        assert said
+        assert any(re.search(r"\d|as in the paper|no decoder", one.text) for one in (*said, quote))
+        assert look.kind == "caption"
+        assert look.text.startswith("See ")
+        assert PAPER in look.text
+        assert link.kind == "link"
+
+
+def test_the_paper_is_told_in_its_own_order() -> None:
+    cited = [re.search(r"sections? (\d[\d.]*)", text) for text in TEXT.split("# Figures 3 to 5")[0].split("\n> ")]
+    numbers = [tuple(map(int, found[1].rstrip(".").split("."))) for found in cited if found]
+    assert numbers == sorted(numbers)
+    assert numbers[0][0] == 1
+    assert numbers[-1][0] == 7
+
+
+@pytest.mark.parametrize("part", ["(1)", "(2)", "(3)", "footnote 4", "footnote 5", "figure 1", "figure 2", "able 1"])
+def test_equations_footnotes_and_figures_have_their_place(part: str) -> None:
+    assert part in TEXT
+
+
+def test_the_residual_connection_is_computed_again_and_a_model_with_pre_norm_says_so(run: Run, open_family) -> None:
+    sublayer = run.trace.sublayers[0]
+    assert stacks(run).facts["block"]["error"] == np.abs(sublayer.norm(sublayer.added) - sublayer.after).max()
+    shown = words(open_family(PAGE, checkpoint="lm", source="the dog sees"))
+    assert "before each sub-layer, x + Sublayer(Norm(x))" in shown
+
+
+@pytest.mark.parametrize("checkpoint", ["lm", "mlm"])
+@pytest.mark.parametrize("tab", ["Line by line", "Figures 3 to 5", "The whole program"])
+def test_other_families_say_what_they_lack(checkpoint: str, tab: str, open_family: Callable) -> None:
+    app = open_family(PAGE, checkpoint=checkpoint, source="the dog sees", paper=tab)
+    assert not app.exception
+    assert tab in [one.label for one in app.tabs]
+    if tab == LINE_BY_LINE:
+        assert "this model has no cross-attention" in words(app)
+
+
+def test_a_hugging_face_model_has_no_program_and_says_why(run: Run) -> None:
+    without = replace(run, checkpoint=OtherFeatures(run.checkpoint))
+    assert program.missing(run) == []
+    with pytest.raises(ValueError, match="layers of this project's own code"):
+        program(without)
+
+
+class OtherFeatures:
+    """A checkpoint without layers of this project."""
+
+    def __init__(self, checkpoint) -> None:
+        self.features = checkpoint.features - {*program.needs}
+
+
+@pytest.mark.parametrize("number", FIGURES)
+def test_a_sentence_that_a_model_cannot_read_is_said(number: int, run: Run) -> None:
+    result = figures(run, figure=number)
+    if result.facts["problem"]:
+        assert result.shows == {}
+        assert "Shorten it" in result.facts["problem"]
+    else:
+        assert set(result.shows) == {"lines", "ranking", "table"}
+
+
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sentences that the tests' model can read."""
+    for number, figure in FIGURES.items():
+        one = replace(figure, sentence="a dog sees a cat and a small dog runs", query="runs", key="cat")
+        monkeypatch.setitem(FIGURES, number, one)
+
+
+@pytest.mark.parametrize("number", FIGURES)
+def test_the_two_words_of_a_figure_are_ranked_among_all_far_cells(
+    number: int, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short(monkeypatch)
+    result = figures(run, figure=number)
+    facts, weights = result.facts, result.numbers["weights"]
+    assert facts["cells"] == len(weights)
+    if facts["pair"]["rank"]:
+        assert facts["pair"]["rank"] == (weights > facts["pair"]["weight"]).sum() + 1
+        assert result.shows["ranking"].lines["the paper's two words"].y == [facts["pair"]["weight"]]
+    assert result.shows["table"].frame["weight"].tolist() == weights[: len(result.shows["table"].frame)].tolist()
+    assert facts["layer"] == facts["pair"]["layer"], "the lines begin where the weight is"
+
+
+def test_table_3_is_cited_as_the_papers_and_ours_stand_beside_it(run: Run) -> None:
+    result = table_3(run)
+    table = result.shows["rows"].frame
+    assert table["PPL (dev)"].tolist() == [row.perplexity for row in TABLE_3]
+    assert table["BLEU against base"].iloc[0] == 0
+    assert any("not ours" in block.text and "1706.03762" in block.text for block in result.blocks)
+    beside = table["ours changes"] != ""
+    assert beside.sum() == result.facts["ours"]
+    assert table["ours: BLEU against base"].notna().tolist() == beside.tolist()
+
+
+def test_the_overflow_is_told_with_the_largest_score_of_the_run(run: Run) -> None:
+    largest = max(np.abs(one.scores).max() for one in run.trace.attentions.values())
+    assert mistakes(run).facts["largest"] == largest
+    assert mistakes(run).facts["half"] == np.finfo(np.float16).max
+    assert float(np.nextafter(np.float16(0), np.float16(1))) == pytest.approx(6e-8, rel=0.01)
+
+
+def test_operations_of_other_systems_are_those_of_table_2(run: Run) -> None:
+    systems = {row.system: row.en_de_operations for row in TABLE_2}
+    facts = mistakes(run).facts
+    assert facts["gnmt"] == systems["GNMT + RL"] / systems["Transformer, base"]
+    assert facts["convs2s"] == systems["ConvS2S"] / systems["Transformer, base"]
+    assert len(paper_results(run).shows["parses"].frame) == 12
+
+
+def test_the_program_on_the_page_can_be_copied_and_saved(open_app: Callable) -> None:
+    app = open_app(PAGE, source="a dog", paper="The whole program")
+    assert not app.exception
+    (code,) = [one.value for one in app.code if "class Transformer(" in one.value]
+    compile(code, "whole-program.py", "exec")
+    assert [one.label for one in app.get("download_button") if "whole-program-en-de-" in str(one)] != []
+
+
+@pytest.mark.parametrize(
+    ("page", "tab", "says"),
+    [
+        (PAGE, {"paper": "Line by line"}, "based solely on attention mechanisms"),
+        (PAGE, {"paper": "Often told wrong"}, "overflow half precision"),
+        (PAGE, {"paper": "The whole program"}, "bit for bit"),
+        ("pages/common_claims.py", {}, "A fifth to two fifths of the heads"),
+    ],
+)
+def test_present_shows_the_words_of_a_tab_that_is_read(page: str, tab: dict, says: str, open_app: Callable) -> None:
+    app = open_app(page, source="a dog", present="true", **tab)
+    assert not app.exception
+    assert says in words(app)
+
+
+@pytest.mark.parametrize("typed", ["", "one two", "1 2 3", "<script>alert(1)</script>", "1; " * 40])
+def test_a_bench_that_cannot_count_says_what_to_type(typed: str, run: Run) -> None:
+    for name in ("query", "keys", "values"):
+        result = own_vectors(run, **{name: typed})
+        assert result.shows == {}
+        assert result.facts["problem"].endswith(".")
+
+
+def test_the_bench_counts_what_is_typed(open_app: Callable) -> None:
+    query = {"own_query": "1 0; 0 2", "own_keys": "a 1 0; b 0 1", "own_values": "1; 3", "own_divides": "no"}
+    app = open_app("pages/attention_step_by_step.py", source="a dog", part="Your own vectors", **query)
+    assert not app.exception
+    share = math.e / (math.e + 1)
+    assert f"z of 0 q = {share:.3f} · (1) + {1 - share:.3f} · (3) = **({3 - 2 * share:.4g})**" in words(app)
+
+
+def test_heads_stand_at_their_own_width(run: Run) -> None:
+    lines = widths(run).shows["variance"].lines
+    (of_heads,) = [line for name, line in lines.items() if name.startswith("heads")]
+    assert set(of_heads.x) == {run.attention.d_k}
+    kind = run.trace.kind(run.kind)
+    assert len(of_heads.y) == len(kind.layers) * kind.heads
+
+
+def test_numbers_of_the_corrections_are_recomputed(run: Run) -> None:
+    boxes = [block.items for block in mistakes(run).blocks if block.kind == "box"]
+
+    def right(part: str) -> str:
+        (text,) = (right.text for wrong, right, _ in boxes if part in wrong.text)
+        return text
+
+    scores = np.exp([0.9, 0.1, 0.7, -0.9])
+    assert ", ".join(f"{each:.3f}" for each in scores / scores.sum()) in right("[0.9, 0.1, 0.7, −0.9]")
+    assert f"{4096**2 * 4 // 2**20} MiB is one head" in right("4,096")
+    assert f"{8 * 4096**2 * 4 // 2**20} MiB" in right("4,096")
+    base = replace(PRESETS["base"], vocab_size=37_000)
+    tied = sum(count_parameters(base).values())
+    untied = sum(count_parameters(replace(base, tie_embeddings=False)).values())
+    assert f"{untied / 1e6:.1f} million; {tied / 1e6:.1f} million" in right("65 million")
+    k, angle = 3, 0.7
+    pair = np.array([math.sin(angle), math.cos(angle)])
+    turned = np.array([[math.cos(k), -math.sin(k)], [math.sin(k), math.cos(k)]]) @ pair
+    assert turned == pytest.approx([math.sin(angle - k), math.cos(angle - k)])
+
+
+@pytest.mark.parametrize("name", [GNMT, BASE, BIG])
+def test_device_hours_times_the_papers_speeds_are_the_operations_of_its_table_2(name: str) -> None:
+    (printed,) = (row.en_fr_operations for row in TABLE_2 if row.system.removesuffix(" + RL") == name)
+    assert training_of(name).operations == pytest.approx(printed, rel=0.02)
+
+
+def test_figure_1_has_every_box_of_the_run_and_figure_2_the_matrices_of_the_chosen_box(run: Run) -> None:
+    boxes = model_boxes(run.opened, run.trace)
+    header, _ = unpack(figure_1(run).shows["figure_1"].drawing)
+    assert [box["name"] for box in header["boxes"]] == [box.name for box in boxes]
+    for step, name in ((2, "scores"), (4, "mask"), (5, "pattern"), (6, "z")):
+        header, arrays = unpack(figure_2(run, step=step).shows["figure_2"].drawing)
+        assert header["step"] == step - 1
+        drawn = arrays[f"{run.attention.path}.{name}[{run.head}]"]
+        np.testing.assert_array_equal(drawn, run.attention.array(name)[run.head])

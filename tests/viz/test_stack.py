@@ -1,0 +1,74 @@
+"""On a narrow screen, panels that stand beside each other stand below each other: the same ones, with their names."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from viz.figure import StableFigure, curve, figure, grid
+from viz.forms import Map, Maps, Scale
+from viz.stack import TALLEST, stack
+
+NAMES = [f"{place} token" for place in range(7)]
+VALUES = np.linspace(0, 1, 49, dtype=np.float32).reshape(7, 7)
+
+
+def maps(count: int, across: int | None) -> StableFigure:
+    every = {f"map {n}": Map(VALUES, scale=Scale(0, 1 + n % 2, title=f"scale {n % 2}")) for n in range(count)}
+    return Maps(NAMES, NAMES, every, across=across).draw()
+
+
+def curves(count: int, across: int | None) -> StableFigure:
+    lines = [curve([0, 1], [0, n], f"line {n}", "#000000", panel=n) for n in range(1, count + 1)]
+    across = across or count
+    return figure(lines, grid(-(-count // across), across, [f"map {n}" for n in range(count)]), height=300)
+
+
+def of_axes(layout: Mapping[str, Any], letter: str) -> dict[str, Mapping[str, Any]]:
+    return {name: axis for name, axis in layout.items() if name.startswith(f"{letter}axis") and "domain" in axis}
+
+
+@pytest.mark.parametrize("draw", [maps, curves])
+@pytest.mark.parametrize(("count", "across"), [(2, None), (3, None), (4, 2)])
+def test_every_panel_has_the_whole_width_and_none_lies_over_another(draw: Any, count: int, across: int | None) -> None:
+    before = draw(count, across)
+    after = stack(before).to_dict()["layout"]
+    assert of_axes(after, "x").keys() == of_axes(before.to_dict()["layout"], "x").keys()
+    assert all(axis["domain"] == [0, 1] for axis in of_axes(after, "x").values())
+    places = sorted(axis["domain"] for axis in of_axes(after, "y").values())
+    assert len(places) == count
+    assert places[0][0] == pytest.approx(0, abs=1e-9)
+    assert places[-1][1] == 1
+    assert all(low[0] < low[1] < high[0] for low, high in pairwise(places))
+    plot = after["height"] - after["margin"]["t"] - after["margin"]["b"]
+    assert max((high - low) * plot for low, high in places) <= TALLEST + 1
+
+
+@pytest.mark.parametrize("draw", [maps, curves])
+def test_titles_stand_at_their_panels_in_reading_order(draw: Any) -> None:
+    after = stack(draw(4, 2)).to_dict()["layout"]
+    tops = {f"map {n}": of_axes(after, "y")[f"yaxis{n + 1 if n else ''}"]["domain"][1] for n in range(4)}
+    titles = {note["text"]: note["y"] for note in after["annotations"]}
+    assert titles == tops
+    assert [*titles] == sorted(titles, key=titles.__getitem__, reverse=True)
+
+
+def test_every_map_names_its_rows_and_the_colour_bars_lie_below_the_last_one() -> None:
+    figure = stack(maps(3, None))
+    after = figure.to_dict()["layout"]
+    assert all(axis.get("showticklabels", True) and axis["ticktext"] for axis in of_axes(after, "y").values())
+    bars = [axis["colorbar"] for name, axis in after.items() if name.startswith("coloraxis")]
+    assert len(bars) == 2
+    assert all(bar["orientation"] == "h" and bar["y"] < 0 for bar in bars)
+    assert len({bar["y"] for bar in bars}) == 2
+    plot = after["height"] - after["margin"]["t"] - after["margin"]["b"]
+    assert all(-bar["y"] * plot < after["margin"]["b"] for bar in bars), "inside the figure"
+
+
+def test_the_numbers_stay_as_they_are_and_a_figure_with_one_panel_does_too() -> None:
+    before = maps(3, None)
+    assert stack(before).to_dict()["data"] == before.to_dict()["data"]
+    one = maps(1, None)
+    assert stack(one) is one

@@ -1,0 +1,25 @@
+// The words of a picture in the language of the page: WORDS has them by the English. What it lacks stays English.
+
+function tr(text, facts = {}) {
+  const said = typeof WORDS === "undefined" ? text : (WORDS[text] ?? text);
+  return said.replace(/\{(\w+)\}/g, (whole, name) => facts[name] ?? whole);
+}
+
+// The name of an axis of tokens.
+function roleText(role) {
+  return { query: tr("query"), key: tr("key") }[role] ?? role;
+}
+
+// A number's English text as the language of the page writes it, with a true minus sign.
+function written(number) {
+  const signs = typeof SIGNS === "undefined" ? {} : SIGNS;
+  return number.replace(/-/g, "−").replace(/[.,]/g, (sign) => signs[sign] ?? sign);
+}
+
+function percentText(share) {
+  return `${(100 * share).toFixed(0)}${typeof SIGNS === "undefined" ? "%" : SIGNS["%"]}`;
+}
+
+function fixed(value, digits) {
+  return written(value.toFixed(digits));
+}

@@ -1,0 +1,123 @@
+"""A figure with panels beside each other, for a narrow screen: one panel below the other."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from viz.figure import StableFigure
+from viz.heatmap import slanted_room
+from viz.tokens import MOST_ROOM
+
+TALLEST = 300
+"""pixels of a panel, on a screen that is about as wide"""
+TITLE, TICKS, AXIS_TITLE, BAR = 30, 26, 24, 62
+"""pixels of a title above a panel, of level tick labels and of an axis title below it, and of a colour bar in all"""
+NEAR = 0.02
+"""shares of the figure by which a panel's title may be off its panel"""
+
+
+def stack(figure: StableFigure) -> StableFigure:
+    """The figure with its panels below each other, each as wide as the figure, and the colour bars below them.
+
+    Args:
+        figure: of a stated height; any other is returned as it is.
+    """
+    content = figure.to_dict()
+    layout = content["layout"]
+    panels = sorted(_panels(layout), key=lambda panel: (-panel[1][1]["domain"][1], panel[0][1]["domain"][0]))
+    if "height" not in layout or len(panels) < 2:
+        return figure
+    margin = {"t": 80, "b": 80} | layout.get("margin", {})
+    plot = layout["height"] - margin["t"] - margin["b"]
+    heights = [min(plot * (y["domain"][1] - y["domain"][0]), TALLEST) for _, (_, y) in panels]
+    rooms = [_room(x) for (_, x), _ in panels]
+    whole = sum(heights) + sum(rooms[:-1]) + TITLE * (len(panels) - 1)
+    top, axes, moved = 1.0, {}, []
+    for (x, y), height, room in zip(panels, heights, rooms, strict=True):
+        domain = [max(top - height / whole, 0.0), top]
+        axes[x[0]] = x[1] | {"domain": [0.0, 1.0]}
+        axes[y[0]] = _with_labels(y[1]) | {"domain": domain}
+        moved.append((x[1]["domain"], y[1]["domain"], top))
+        top = domain[0] - (room + TITLE) / whole
+    bars, foot = _bars_below(content, whole, rooms[-1])
+    return StableFigure(
+        content
+        | {
+            "data": bars.pop("data"),
+            "layout": layout
+            | axes
+            | bars
+            | {
+                "height": round(whole + margin["t"] + rooms[-1] + foot),
+                "margin": margin | {"r": 10, "b": rooms[-1] + foot},
+                "annotations": [_note(note, moved, plot / whole) for note in layout.get("annotations", ())],
+            }
+            | ({"legend": _beyond(layout["legend"], plot / whole)} if "y" in layout.get("legend", {}) else {}),
+        }
+    )
+
+
+def _panels(layout: Mapping[str, Any]) -> Iterator[tuple[tuple[str, dict], tuple[str, dict]]]:
+    """Names and properties of the axes of each panel; an axis that lies over another one has no panel of its own."""
+    for name, axis in layout.items():
+        if not name.startswith("xaxis") or "domain" not in axis:
+            continue
+        below = f"yaxis{axis.get('anchor', 'y').removeprefix('y')}"
+        if "domain" in layout.get(below, {}):
+            yield (name, axis), (below, layout[below])
+
+
+def _room(axis: Mapping[str, Any]) -> int:
+    """Pixels that an x axis needs below its panel."""
+    names = axis.get("ticktext")
+    slanted = isinstance(names, list) and axis.get("tickangle")
+    hidden = axis.get("showticklabels") is False
+    title = axis.get("title", {}).get("text")
+    return (0 if hidden else slanted_room(names, MOST_ROOM) if slanted else TICKS) + (AXIS_TITLE if title else 0)
+
+
+def _with_labels(axis: Mapping[str, Any]) -> dict[str, Any]:
+    """A y axis that says what its rows are, also where the panel at its left did."""
+    if axis.get("showticklabels", True):
+        return dict(axis)
+    return {name: value for name, value in axis.items() if name not in ("showticklabels", "ticks")}
+
+
+def _note(note: Mapping[str, Any], panels: list, share: float) -> dict[str, Any]:
+    """An annotation; the title of a panel moves with it."""
+    if note.get("xref") != "paper" or note.get("yref") != "paper":
+        return dict(note)
+    for across, down, top in panels:
+        if abs(note["x"] - sum(across) / 2) < NEAR and abs(note["y"] - down[1]) < NEAR:
+            return note | {"x": 0.5, "y": top}
+    return _beyond(note, share)
+
+
+def _beyond(place: Mapping[str, Any], share: float) -> dict[str, Any]:
+    """What stands above or below all panels: as many pixels from them as before."""
+    y = place["y"]
+    return place | {"y": 1 + (y - 1) * share if y > 1 else y * share if y < 0 else y}
+
+
+def _bars_below(content: Mapping[str, Any], plot: float, first: int) -> tuple[dict[str, Any], int]:
+    """Layout and traces with the colour bars lying below the panels, and the pixels that these take."""
+    foot = 0
+
+    def lay(bar: Mapping[str, Any]) -> dict[str, Any]:
+        nonlocal foot
+        foot += BAR
+        title = bar.get("title") or {}
+        words = str(title.get("text", "")).replace("<br>", " ")
+        place = {"x": 0.5, "xanchor": "center", "y": -(first + foot - BAR) / plot, "yanchor": "top"}
+        shape = {"orientation": "h", "len": 0.9, "lenmode": "fraction"}
+        return bar | shape | place | {"title": {**title, "text": words, "side": "top"}}
+
+    layout: dict[str, Any] = {
+        name: axis | {"colorbar": lay(axis["colorbar"])}
+        for name, axis in content["layout"].items()
+        if name.startswith("coloraxis") and "colorbar" in axis
+    }
+    data = [
+        trace | {"colorbar": lay(trace["colorbar"])} if "colorbar" in trace and trace.get("showscale", True) else trace
+        for trace in content["data"]
+    ]
+    return layout | {"data": data}, foot
