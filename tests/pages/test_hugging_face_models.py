@@ -534,4 +534,4 @@ def test_the_verification_page_lists_the_state_of_every_step(open_model_page):
     assert any("steps are read" in text.value for text in app.markdown)
     (frame,) = (each.value for each in app.dataframe if "state" in each.value)
     assert set(frame["state"]) == {"read"}
-    assert {"q", "pattern", "residual", "logits"} <= set(frame["step"])
+    assert {"q", "pattern", "residual", "logits"} <= set(frame["computes"])
