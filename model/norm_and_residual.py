@@ -1,14 +1,14 @@
 """Are norm and residual both needed? The letters task without either, and in stacks of 2, 6 and 12 layers.
 
 `python -m model.norm_and_residual --out runs/norms --gather checkpoints/studies` trains each way once. A run that is
-finished is skipped, so the same command goes on after a stop.
+finished is skipped, so the same command goes on after a stop; `--runs pre-12 pre-12-no-warm-up` trains those alone.
 """
 
 import argparse
 import copy
 import math
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -54,17 +54,18 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="folder of the runs")
     parser.add_argument("--gather", type=Path, required=True, metavar="FOLDER", help="tables and weights go there")
+    parser.add_argument("--runs", nargs="+", choices=RUNS, default=[*RUNS], metavar="RUN", help="which (default: all)")
     parser.add_argument("--recipe", default=RECIPE, help="options of model.train (default: %(default)s)")
     args = parser.parse_args(arguments)
     torch.set_num_threads(1)  # for models this small more threads are slower
     data = args.out / "letters"
     reversal_task.main(["--out", str(data), "--longest", str(LONGEST)])
-    for name, changes in RUNS.items():
+    for name in args.runs:
         folder = args.out / name
         if not (folder / GRADIENTS).exists():
             shutil.rmtree(folder, ignore_errors=True)
             files = ["--train", f"{data / 'train.tsv'}", "--dev", f"{data / 'dev.tsv'}", "--out", str(folder)]
-            train(new_trainer([*args.recipe.split(), *changes.split(), *files]), Text.read(files[3]).examples)
+            train(new_trainer([*args.recipe.split(), *RUNS[name].split(), *files]), Text.read(files[3]).examples)
         gather(args.out, args.gather)
 
 
@@ -98,22 +99,30 @@ def gradients_by_layer(trainer: Trainer, examples: Sequence[Example]) -> pd.Data
 
 
 def gather(runs: Path, folder: Path) -> None:
-    """Write the logs and the gradients of all finished runs as one table each, and copy the weights."""
+    """Write the logs and the gradients of all finished runs as one table each, and copy the weights.
+
+    Rows of runs that are not in `runs` stay as they are.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    logs, gradients = [], []
-    for name in RUNS:
-        if not (path := runs / name / GRADIENTS).exists():
-            continue
-        gradients.append(pd.read_csv(path).assign(run=name))
-        if (runs / name / "log.csv").exists():
-            logs.append(pd.read_csv(runs / name / "log.csv")[LOGGED].assign(run=name))
-            (folder / name).mkdir(exist_ok=True)
-            for file in SHIPPED:
-                shutil.copy(runs / name / file, folder / name)
-    for file, tables in ((NORMS, logs), (GRADIENTS, gradients)):
-        if tables:
-            with atomic_write(folder / file) as path:
-                pd.concat(tables).to_csv(path, index=False, float_format="%.5g")
+    finished = [name for name in RUNS if (runs / name / GRADIENTS).exists()]
+    logged = [name for name in finished if (runs / name / "log.csv").exists()]
+    for name in logged:
+        (folder / name).mkdir(exist_ok=True)
+        for file in SHIPPED:
+            shutil.copy(runs / name / file, folder / name)
+    _gather_table(folder / NORMS, finished, {name: pd.read_csv(runs / name / "log.csv")[LOGGED] for name in logged})
+    _gather_table(folder / GRADIENTS, finished, {name: pd.read_csv(runs / name / GRADIENTS) for name in finished})
+
+
+def _gather_table(path: Path, finished: Sequence[str], tables: Mapping[str, pd.DataFrame]) -> None:
+    """Replace the rows of the finished runs in a table of all runs, and keep the others; in the order of RUNS."""
+    earlier = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=["run"])
+    rows = {str(name): own for name, own in earlier.groupby("run") if name not in finished}
+    rows |= {name: table.assign(run=name) for name, table in tables.items()}
+    if rows:
+        with atomic_write(path) as temporary:
+            ordered = pd.concat([rows[name] for name in RUNS if name in rows])
+            ordered.to_csv(temporary, index=False, float_format="%.5g")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from model.checkpoints.devices import OutOfMemory, free_memory
 from model.checkpoints.store import offered_models
 from model.on_demand import MappingOnDemand
 from model.trace import Norm, Projections, Trace
-from pages.compute.queue import wait_for_turn
+from pages.compute.queue import has_page, wait_for_turn
 
 CACHE_BYTES = 1_000_000_000
 """for all results together; a Trace of 250 + 250 tokens takes 112 MB, one of 20 + 20 takes 4"""
@@ -79,7 +79,7 @@ def shared_result(message: str = "") -> Callable[[Callable[Arguments, Result]], 
             cache, key = shared_cache(), (compute.__module__, compute.__qualname__, key_of(args))
             found = cache.get(key)
             if found is None:
-                spinner = st.spinner(message, show_time=True) if message else nullcontext()
+                spinner = st.spinner(message, show_time=True) if message and has_page() else nullcontext()
                 with wait_for_turn(key, lambda: key in cache), spinner:
                     found = cache.get(key)
                     if found is None:

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import TypeVar
 
 import streamlit as st
-from streamlit.runtime.scriptrunner_utils.script_run_context import get_run_yield_check
+from streamlit.runtime.scriptrunner_utils.script_run_context import get_run_yield_check, get_script_run_ctx
 
 from model.cancel import cancellable
 from model.checkpoints.devices import OutOfMemory, free_memory, share_cores
@@ -165,7 +165,8 @@ def wait_for_turn(key: Hashable = None, done: Callable[[], bool] = lambda: False
     def report(ahead: int) -> None:
         if check_visitor:
             check_visitor()
-        line.show(ahead)
+        if has_page():
+            line.show(ahead)
 
     try:
         with model_queue().turn(report, key, done, _MOVED.get()), _take_turn(check_visitor):
@@ -186,6 +187,11 @@ def _take_turn(check_visitor: Callable[[], None] | None) -> Iterator[None]:
             yield
     finally:
         _HAS_TURN.reset(token)
+
+
+def has_page() -> bool:
+    """Whether this thread draws a visitor's page; a thread that computes in advance has none for a spinner."""
+    return get_script_run_ctx(suppress_warning=True) is not None
 
 
 def answer_move() -> None:

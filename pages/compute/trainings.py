@@ -1,9 +1,9 @@
-"""Trainings that visitors have started: few at once, the others in line; each stays a minute after its last page."""
+"""Trainings that visitors have started: few at once, the others in line; each is freed a minute after its last page."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from secrets import token_hex
-from threading import Lock
+from threading import Lock, Timer
 from time import monotonic
 from typing import Any, Protocol
 
@@ -16,6 +16,8 @@ SHARED_SECONDS = 600.0
 """that one may have its place while others wait"""
 HEARTBEAT_SECONDS = 15.0
 """after which an open page says again that it is there"""
+LEAST_SECONDS = 1.0
+"""between two looks for trainings that nobody shows any more"""
 
 
 class Training(Protocol):
@@ -35,6 +37,13 @@ class _Kept:
     """None: it waits, or is being made"""
 
 
+def call_later(seconds: float, function: Callable[[], None]) -> None:
+    """Call the function in a thread of its own, which does not keep the process from ending."""
+    timer = Timer(seconds, function)
+    timer.daemon = True
+    timer.start()
+
+
 class Trainings:
     """By id, which nobody can guess, in the order of arrival. All threads share it.
 
@@ -43,6 +52,7 @@ class Trainings:
         kept_seconds: after a page has last asked for one.
         shared_seconds: after which one ends if others wait.
         clock: seconds that only grow.
+        call_later: calls a function after so many seconds, as the one above.
     """
 
     def __init__(
@@ -51,9 +61,10 @@ class Trainings:
         kept_seconds: float = KEPT_SECONDS,
         shared_seconds: float = SHARED_SECONDS,
         clock: Callable[[], float] = monotonic,
+        call_later: Callable[[float, Callable[[], None]], None] = call_later,
     ) -> None:
         self.most, self._kept_seconds, self._shared_seconds, self._clock = most, kept_seconds, shared_seconds, clock
-        self._lock = Lock()
+        self._lock, self._call_later, self._watched = Lock(), call_later, False
         self._kept: dict[str, _Kept] = {}
 
     def enter(self, make: Callable[[], Training]) -> str:
@@ -62,6 +73,7 @@ class Trainings:
         with self._lock:
             self._drop_old()
             self._kept[name] = _Kept(make, self._clock())
+            self._watch()
         return name
 
     def ahead(self, name: str) -> int | None:
@@ -113,6 +125,19 @@ class Trainings:
         with self._lock:
             self._drop_old()
             return len(self._kept)
+
+    def _watch(self) -> None:
+        """See to it that each is dropped in time, also if nobody comes any more."""
+        if self._kept and not self._watched:
+            first = min(kept.seen for kept in self._kept.values())
+            self._watched = True
+            self._call_later(max(first + self._kept_seconds - self._clock(), LEAST_SECONDS), self._look)
+
+    def _look(self) -> None:
+        with self._lock:
+            self._drop_old()
+            self._watched = False
+            self._watch()
 
     def _drop_old(self) -> None:
         now = self._clock()

@@ -125,6 +125,18 @@ def test_the_runs_without_norm_or_residual_are_those_of_the_tables(translator: T
     assert opened.trace(link["source"][0]).sublayers[0].adds is False
 
 
+def test_every_run_of_norm_and_residual_ships_with_its_weights_and_all_together_are_small(
+    translator: Translator, monkeypatch
+) -> None:
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(SHIPPED))
+    result = norm_and_residual(Run.of(translator, translator.trace("Two dogs run.")))
+    ends = read_study("norm_and_residual").groupby("run")["dev_exact"].last().to_dict()
+    assert result.facts["ends"] == ends
+    assert set(ends) == set(NORM_RUNS)
+    assert {f"studies/{name}" for name in NORM_RUNS} <= set(study_checkpoints())
+    assert sum((SHIPPED / "studies" / name / "model.safetensors").stat().st_size for name in NORM_RUNS) < 10e6
+
+
 def test_each_shipped_run_has_the_norm_and_the_layers_of_its_name(monkeypatch) -> None:
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(SHIPPED))
     for name, (depth, _, _) in NORM_RUNS.items():

@@ -180,6 +180,17 @@ def test_the_study_writes_what_the_page_reads(tmp_path: Path, monkeypatch) -> No
     norm_and_residual.main(command)  # what is finished is not trained again
     torch.set_num_threads(threads)
     assert weights.stat().st_mtime_ns == written
+    # A run of its own, from another folder, leaves the rows of the others as they are.
+    others = [logs[logs["run"] == "no-norm"], gradients[gradients["run"] == "no-norm"]]
+    alone = ["--out", str(tmp_path / "alone"), "--runs", "pre-2"]
+    norm_and_residual.main([*command, *alone])
+    torch.set_num_threads(threads)
+    assert not (tmp_path / "alone" / "no-norm").exists()
+    for name, before, other in zip((studies.NORMS, studies.GRADIENTS), (logs, gradients), others, strict=True):
+        after = pd.read_csv(tmp_path / "shipped" / name)
+        assert list(dict.fromkeys(after["run"])) == [*names]
+        assert after.groupby("run").size().equals(before.groupby("run").size())
+        pd.testing.assert_frame_equal(after[after["run"] == "no-norm"], other)
 
 
 def test_every_run_has_a_name_in_the_table() -> None:

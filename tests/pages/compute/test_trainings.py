@@ -1,8 +1,16 @@
 """Trainings of visitors: few at once, the others in line; kept a while after the last page has asked, found by id."""
 
+import weakref
+from collections.abc import Callable
+from operator import itemgetter
+from threading import Event, current_thread
+
 import pytest
 
-from pages.compute.trainings import Trainings
+from pages.compute.trainings import Trainings, call_later
+
+PATIENCE = 30
+"""seconds until a test that hangs fails"""
 
 
 class Training:
@@ -13,10 +21,23 @@ class Training:
 
 
 class Clock:
-    now = 0.0
+    """Time that passes when it is set; what was to be called later is called when its time has come."""
+
+    def __init__(self) -> None:
+        self.now, self.calls = 0.0, []
 
     def __call__(self) -> float:
         return self.now
+
+    def call_later(self, seconds: float, function: Callable[[], None]) -> None:
+        self.calls.append((self.now + seconds, function))
+
+    def pass_until(self, end: float) -> None:
+        while self.calls and min(self.calls, key=itemgetter(0))[0] <= end:
+            self.calls.remove(first := min(self.calls, key=itemgetter(0)))
+            self.now, function = first
+            function()
+        self.now = end
 
 
 @pytest.fixture
@@ -26,7 +47,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def trainings(clock: Clock) -> Trainings:
-    return Trainings(most=2, kept_seconds=60, shared_seconds=100, clock=clock)
+    return Trainings(most=2, kept_seconds=60, shared_seconds=100, clock=clock, call_later=clock.call_later)
 
 
 def start(trainings: Trainings) -> tuple[str, Training]:
@@ -46,6 +67,45 @@ def test_one_is_found_again_for_a_minute_after_it_was_last_asked_for(trainings: 
     assert trainings.find(name) is trainings.ahead(name) is None
     assert made.closed
     assert len(trainings) == 0
+
+
+def test_one_that_is_left_is_freed_although_nobody_comes_any_more(trainings: Trainings, clock: Clock) -> None:
+    name, made = start(trainings)
+    for end in (50.0, 100.0):  # an open page says that it is there
+        clock.pass_until(end)
+        assert trainings.find(name) is made
+    freed = weakref.ref(made)
+    del made
+    clock.pass_until(159.0)
+    assert freed() is not None
+    clock.pass_until(162.0)
+    assert freed() is None
+    assert clock.calls == [], "with nothing to free, nothing is looked for"
+    start(trainings)
+    assert len(clock.calls) == 1
+
+
+def test_each_of_several_is_freed_in_its_own_time(trainings: Trainings, clock: Clock) -> None:
+    _, first = start(trainings)
+    clock.pass_until(40.0)
+    _, second = start(trainings)
+    assert len(clock.calls) == 1
+    clock.pass_until(62.0)
+    assert (first.closed, second.closed) == (True, False)
+    clock.pass_until(102.0)
+    assert second.closed
+
+
+def test_the_timer_calls_and_does_not_keep_the_process() -> None:
+    called, daemon = Event(), []
+
+    def call() -> None:
+        daemon.append(current_thread().daemon)
+        called.set()
+
+    call_later(0.0, call)
+    assert called.wait(PATIENCE)
+    assert daemon == [True]
 
 
 def test_those_beyond_the_places_wait_in_the_order_of_their_arrival(trainings: Trainings) -> None:
