@@ -429,7 +429,7 @@ def many(run: Run, score: str | None = SCORE, order: str | None = ORDER) -> Resu
     names = {"usual": f"type over {measured.sentences:,}", "share": "on", "now": "type here", "spread": "±"}
     names |= {"mean": "score"} if score in NOT_OF_A_SENTENCE else {}
     texts, best = zip(*head.best, strict=True)
-    sentences = pd.DataFrame({"score": best, f"most itself on, by {SCORES[head.shows]}": texts})
+    sentences = pd.DataFrame({"score": best, f"most itself on ({SCORES[head.shows]})": texts})
     row, means = scores.iloc[chosen], scores["mean"]
     better = means < row["mean"] if score in BEST_IS_LOW else means > row["mean"]
     layers = scores.drop_duplicates("layer").sort_values("layer")
@@ -587,7 +587,7 @@ def _tenths(how: Distributions, row: int, score: int) -> Table:
 
 def _sentences(texts: Sequence[tuple[str, float]], score: str, which: str) -> Table:
     frame = pd.DataFrame(
-        {"score": [value for _, value in texts], f"{which} itself on, by {score}": [t for t, _ in texts]}
+        {"score": [value for _, value in texts], f"{which} itself on ({score})": [t for t, _ in texts]}
     )
     return Table(frame, floats="%.3f", chooses=[{"source": text} for text, _ in texts], sets={"source": SOURCE})
 
@@ -715,12 +715,12 @@ def works(run: Run) -> Result:
     shows = {"works": Table(table, floats="%.3f", helps=WORK_HELPS)}
     if len(relations):
         shows["relations"] = Table(
-            relations, floats="%.3f", formats={"right": "percent", "best offset": "percent"}, most_rows=12
+            relations, floats="%.3f", formats={"correct": "percent", "best offset": "percent"}, most_rows=12
         )
         shows["best"] = Table(
             best,
             floats="%.3f",
-            formats={"right": "percent", "best offset": "percent"},
+            formats={"correct": "percent", "best offset": "percent"},
             most_rows=12,
             chooses=best[["layer", "head"]].to_dict("records"),
             sets={"layer": LAYER, "head": HEAD},
@@ -735,26 +735,26 @@ def _relations(how: Distributions, row: int) -> pd.DataFrame:
             "relation": how.relations[relation],
             "looks": grammar.DIRECTIONS[direction],
             "words": int(words),
-            "right": float(how.hits[row, direction, relation]),
+            "correct": float(how.hits[row, direction, relation]),
             "best offset": float(how.yardstick[row, direction, relation]),
             "offset": int(how.offset[row, direction, relation]),
         }
         for (direction, relation), words in np.ndenumerate(how.words[row])
         if words >= many_sentences.GAIN_WORDS
     ]
-    table = pd.DataFrame(rows, columns=["relation", "looks", "words", "right", "best offset", "offset"])
-    table["gain"] = table["right"] - table["best offset"]
+    table = pd.DataFrame(rows, columns=["relation", "looks", "words", "correct", "best offset", "offset"])
+    table["gain"] = table["correct"] - table["best offset"]
     return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
 
 
 def _best_relations(how: Distributions, places: Sequence[tuple[str, int, int]]) -> pd.DataFrame:
-    """For every relation and direction the head of this kind that is right most often."""
+    """For every relation and direction the head of this kind that is correct most often."""
     tables = [_relations(how, how.row(place)).assign(layer=place[1], head=place[2]) for place in places]
     table = pd.concat(tables, ignore_index=True)
     if table.empty:
         return table
-    best = table.loc[table.groupby(["relation", "looks"])["right"].idxmax()]
-    columns = ["relation", "looks", "layer", "head", "right", "best offset", "offset", "gain", "words"]
+    best = table.loc[table.groupby(["relation", "looks"])["correct"].idxmax()]
+    columns = ["relation", "looks", "layer", "head", "correct", "best offset", "offset", "gain", "words"]
     return best.sort_values("gain", ascending=False, kind="stable", ignore_index=True)[columns]
 
 

@@ -95,13 +95,13 @@ def test_relations_stand_beside_the_best_fixed_offset_and_the_best_head_of_each_
     here = run("encoder_self")
     result, how = works(here), read_distributions(here.opened)
     table = result.shows["relations"].frame
-    assert np.allclose(table["gain"], table["right"] - table["best offset"])
+    assert np.allclose(table["gain"], table["correct"] - table["best offset"])
     assert list(table["gain"]) == sorted(table["gain"], reverse=True)
     rows = [how.row(place) for place in how.places if place[0] == "encoder_self"]
     for _, best in result.shows["best"].frame.iterrows():
         relation = how.relations.index(best["relation"])
         direction = ("to the governor", "to the dependent").index(best["looks"])
-        assert best["right"] == pytest.approx(how.hits[rows, direction, relation].max())
+        assert best["correct"] == pytest.approx(how.hits[rows, direction, relation].max())
 
 
 @pytest.mark.parametrize("view", [one_head, find, works])
