@@ -25,9 +25,9 @@ _EDGE = re.compile(r"^([\s,:;·|]*)(.*?)([\s,:;·|]*)$", re.DOTALL)
 
 OURS = frozenset(
     ("", "BLEU: direction", "a token sees", "block", "box", "change", "changed", "devices", "divided by", "does it",
-     "dropout at", "exact match", "in short", "kind", "largest difference", "layer", "looks", "metric", "norm", "of the key",
-     "of the query", "off, the least important first", "ordered by", "part", "perplexity: direction", "positions",
-     "quantity", "relation", "rule", "run", "scoring function", "state", "step", "swapped for",
+     "dropout at", "exact match", "in short", "kind", "largest difference", "layer", "looks", "metric", "norm",
+     "of the key", "of the query", "off, the least important first", "ordered by", "part", "perplexity: direction",
+     "positions", "quantity", "relation", "rule", "run", "scoring function", "state", "step", "swapped for",
      "the paper's row", "training", "type", "verdict", "weights", "where", "work")
 )  # fmt: skip
 """columns of tables whose cells are words of the app, and not of a text"""
