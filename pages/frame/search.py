@@ -27,7 +27,13 @@ WORD = "search-word"
 MOST = 12
 """results that are shown"""
 MOST_OF_A_SORT = 4
-HEAD = re.compile(r"l(?:ayer)?\s*(\d{1,4})\s*[,./ -]?\s*h(?:ead)?\s*(\d{1,4})", re.IGNORECASE)
+HEAD = (
+    r"第?\s*(?:l|layer|{layer})\s*(\d{{1,4}})\s*[,，、./ -]?\s*第?\s*(?:h|head|{head})\s*(\d{{1,4}})",
+    r"第?\s*(\d{{1,4}})\s*{layer}\s*[,，、]?\s*(?:第?\s*(\d{{1,4}})\s*个?\s*{head}|{head}\s*(\d{{1,4}}))",
+)
+"""how a head is written, with the words of a language: L1H1, layer 1 head 1; 第 1 层头 1, 第 1 层第 1 个头"""
+CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+"""letters of languages that put no space between words"""
 CLOSE = 0.7
 """how alike a mistyped word is, from 0 to 1"""
 ICONS = {"Word": "menu_book", "Token": "token", "Head": "grid_view", "Tab": "tab"}
@@ -90,7 +96,8 @@ class Hit:
         if any(all(word in name for word in words) for name in names):
             return 3
         text = " ".join((*names, self.text.casefold()))
-        return 4 if all(re.search(rf"(?<!\w){re.escape(word)}", text) for word in words) else None
+        starts = (("" if CJK.match(word) else r"(?<!\w)") + re.escape(word) for word in words)
+        return 4 if all(re.search(start, text) for start in starts) else None
 
 
 def tokens_of(trace: Trace, kind: str) -> tuple[Token, ...]:
@@ -172,20 +179,22 @@ def _words() -> tuple[Hit, ...]:
 
 
 def _token(token: Token) -> Hit:
-    return Hit("Token", token.text, sets={"kind": token.kind, "query": token.row}, text=f"{token.of} {token.row}")
+    return Hit("Token", token.text, sets={"kind": token.kind, "query": token.row}, text=f"{tr(token.of)} {token.row}")
 
 
 def _heads(wanted: str, kinds: Sequence[Kind]) -> Iterator[Hit]:
     """The head of each kind that a text such as "L1H1" or "cross layer 1 head 1" names."""
-    numbers = HEAD.search(wanted)
+    words = {"layer": re.escape(tr("Layer").casefold()), "head": re.escape(tr("Head").casefold())}
+    numbers = next(filter(None, (re.search(way.format(**words), wanted) for way in HEAD)), None)
     if not numbers:
         return
-    layer, head = map(int, numbers.groups())
-    others = (wanted[: numbers.start()] + wanted[numbers.end() :]).split()
+    layer, head = (int(number) for number in numbers.groups() if number)
+    others = re.split(r"[\s,，]+", f"{wanted[: numbers.start()]} {wanted[numbers.end() :]}".strip())
     for kind in kinds:
-        if layer in kind.layers and head < kind.heads and all(other in kind.title.casefold() for other in others):
+        title = f"{kind.title} {tr(kind.title)}".casefold()
+        if layer in kind.layers and head < kind.heads and all(other in title for other in others):
             sets = {"kind": kind.name, "layer": layer, "head": head}
-            yield Hit("Head", Place(**sets).title, sets=sets)
+            yield Hit("Head", tr(Place(**sets).title), sets=sets)
 
 
 def keep_word() -> None:
@@ -241,6 +250,8 @@ def _say_nothing_there(word: str) -> None:
     close = difflib.get_close_matches(" ".join(word.casefold().split()), names, n=3, cutoff=CLOSE)
     text = [tr("Nothing here is called “{word}”.", word=word.strip()[:100])]
     if close:
-        text.append(tr("Did you mean {words}?", words=tr(" or ").join(f"“{names[name]}”" for name in close)))
+        text.append(
+            tr("Did you mean {words}?", words=tr(" or ").join(tr("“{word}”", word=names[name]) for name in close))
+        )
     text.append(tr("Try a word such as softmax, a token of your sentence, a head such as L1H1, or the name of a page."))
     st.text(" ".join(text))

@@ -2,11 +2,13 @@
 
 import pytest
 
+from model.language import speaking
 from model.needs import Need
 from model.trace import Kind
 from pages import PAGES
 from pages.frame.bar import OPENS
 from pages.frame.search import WORD, Act, Token, find
+from pages.text import languages
 from pages.views.glossary import terms
 
 ALL = frozenset(Need)
@@ -52,6 +54,25 @@ def test_every_tab_is_found_and_its_result_leads_to_it() -> None:
 def test_a_head_is_found_in_each_kind_that_has_it(word: str, places: list) -> None:
     found = [hit.sets for hit in search(word) if hit.sort == "Head"]
     assert [(one["kind"], one["layer"], one["head"]) for one in found] == places
+
+
+@pytest.mark.parametrize(
+    ("code", "word", "names"),
+    [
+        ("de", "Schicht 2, Kopf 1", ["Cross-Attention, Schicht 2, Kopf 1"]),
+        ("de", "cross L1H1", ["Cross-Attention, Schicht 1, Kopf 1"]),
+        ("zh", "第1层第1个头", ["编码器自注意力，第 1 层，头 1", "交叉注意力，第 1 层，头 1"]),
+        ("zh", "交叉注意力，第 2 层，头 0", ["交叉注意力，第 2 层，头 0"]),
+    ],
+)
+def test_a_head_is_found_and_named_in_the_language_of_the_run(code: str, word: str, names: list[str]) -> None:
+    with speaking(languages()[code]):
+        assert [hit.name for hit in search(word) if hit.sort == "Head"] == names
+
+
+def test_a_chinese_word_is_found_within_what_is_said_about_others() -> None:
+    with speaking(languages()["zh"]):
+        assert "logit 透镜（logit lens）" in [hit.name for hit in search("残差流")]
 
 
 def test_a_token_of_the_run_is_a_result_that_chooses_it() -> None:
