@@ -28,7 +28,7 @@ OURS = frozenset(
      "dropout at", "exact match", "in short", "kind", "largest difference", "layer", "looks", "metric", "norm",
      "of the key", "of the query", "off, the least important first", "ordered by", "part", "perplexity: direction",
      "positions", "quantity", "relation", "rule", "run", "scoring function", "state", "step", "swapped for",
-     "the paper's row", "training", "type", "verdict", "weights", "where", "work")
+     "the paper's row", "training", "type", "type here", "type over {}", "verdict", "weights", "where", "work")
 )  # fmt: skip
 """columns of tables whose cells are words of the app, and not of a text"""
 TYPED = "typed"
@@ -70,7 +70,8 @@ def say_table(frame: pd.DataFrame) -> pd.DataFrame:
     if language() is ENGLISH:
         return frame
     typed = set(frame.attrs.get(TYPED, ()))
-    said = frame.assign(**{name: frame[name].map(say_label) for name in OURS & set(frame) - typed})
+    ours = [name for name in frame if name not in typed and _NUMBER.sub("{}", str(name)) in OURS]
+    said = frame.assign(**{name: frame[name].map(say_label) for name in ours})
     return said.set_axis([name if name in typed else say_label(name) for name in frame], axis="columns")
 
 

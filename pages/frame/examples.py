@@ -15,7 +15,7 @@ TAKEN = "example-taken"
 def example_menu(checkpoint: str) -> str:
     """A menu of all sentences, and the head of the one on screen; returns why there is none, or an empty string."""
     examples = examples_of(checkpoint)
-    labels = {example.sentence: f"{example.label} {example.sentence}" for example in examples.showing}
+    labels = {example.sentence: f"{tr(example.label)} {example.sentence}" for example in examples.showing}
     if examples.menu:
         st.selectbox(
             tr("Example sentences"),
@@ -49,7 +49,7 @@ def _offer_head(examples: Examples) -> None:
                 key="example-head",
                 icon=":material/visibility:",
                 type="tertiary",
-                help=f"{Place(**example.place).title}. {example.label}",
+                help=f"{tr(Place(**example.place).title)}. {tr(example.label)}",
                 on_click=set_controls,
                 args=(example.place,),
             )

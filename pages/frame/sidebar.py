@@ -408,7 +408,7 @@ def _checkpoint_and_device(notes: list[str]) -> tuple[str, str]:
     trained = tr("Which trained model runs. They differ in size and in the text they were trained on: see Model card.")
     checkpoint = select(tr("Checkpoint"), checkpoints, "checkpoint", notes=notes, help=trained)
     if about := examples_of(checkpoint).about:
-        st.caption(as_markdown(about))
+        st.caption(as_markdown(tr(about)))
     if len(devices) > 1:
         where = tr("The processor that computes; the numbers differ only by rounding.")
         return checkpoint, select(tr("Runs on"), devices, "device", notes=notes, help=where)

@@ -144,7 +144,9 @@ def _removable(run: Run, query: int, key: int) -> dict[str, str]:
     """The largest parts of both sides."""
     sums = _sums(run, query, key)
     largest = {side: rank(terms, MOST_PAIRED).parts for side, terms in sums.items()}
-    return {f"{side} {name}": f"{side}: {part_label(name)}" for side, names in largest.items() for name in names}
+    return {
+        f"{side} {name}": f"{say_label(side)}: {part_label(name)}" for side, names in largest.items() for name in names
+    }
 
 
 REMOVED = menu("Take out", _removable, key="why_without", in_link=False)

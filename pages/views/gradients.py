@@ -275,7 +275,7 @@ def _slopes(curves: Mapping[str, tuple[Array, Array]]) -> pd.DataFrame:
         seen = norms > 0
         if seen.sum() > 1:
             factor = math.exp(np.polyfit(at[seen], np.log(norms[seen]), 1)[0])
-            fitted.append((name, factor, at[seen][0], at[seen][-1]))
+            fitted.append((say_label(name), factor, at[seen][0], at[seen][-1]))
     table = pd.DataFrame(fitted, columns=["model", "factor a step", "from distance", "to distance"])
     table.attrs["floats"] = "%.3g"
     return table

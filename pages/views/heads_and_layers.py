@@ -860,7 +860,7 @@ def aligned(
         READINGS[name]: Map(rates[..., number], scale=scale, what="alignment error rate")
         for number, name in enumerate(alignments.CONVENTIONS)
     }
-    rows = [f"layer {layer}" for layer in layers]
+    rows = [say_label(f"layer {layer}") for layer in layers]
     places = [
         {"kind": "cross", "layer": layer, "head": head} for layer in layers for head in range(outcome.heads.shape[1])
     ]
@@ -886,7 +886,12 @@ def aligned(
     }
     return Result(
         {
-            "map": Maps(rows, [f"head {head}" for head in range(outcome.heads.shape[1])], maps, axes=("layer", "head")),
+            "map": Maps(
+                rows,
+                [say_label(f"head {head}") for head in range(outcome.heads.shape[1])],
+                maps,
+                axes=("layer", "head"),
+            ),
             "table": Table(
                 _alignment_table(outcome, places, order),
                 floats="%.3f",

@@ -229,7 +229,7 @@ def _head(run: Run) -> dict[str, object]:
 
 
 def _step_label(step: str, every: bool) -> str:
-    return step if every or step == residual_stream.INPUT else f"layer {step.split()[0]}"
+    return say_label(step if every or step == residual_stream.INPUT else f"layer {step.split()[0]}")
 
 
 def _curves(read: LogitLens, at: Array, position: int, steps: Sequence[str], vocabulary: int) -> dict[str, Lines]:

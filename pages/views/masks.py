@@ -17,7 +17,7 @@ from pages.views.controls import SWITCH, choice, number, toggle
 from pages.views.names import axes, probabilities
 from viz.forms import Bars, Map, Maps, Mark, Scale
 from viz.heatmap import row_names
-from viz.labels import say_options
+from viz.labels import say_label, say_options
 from viz.theme import CHOSEN, OKABE_ITO, WEIGHTS
 from viz.tokens import labels
 
@@ -132,7 +132,7 @@ def lift(run: Run, place: str | None = choice("Lift it in", _places, key="lift")
     mass = future_mass(after.attention(run.kind, run.layer).pattern)
     rows = row_names(after.tgt_tokens, after.next_tokens)
     leak = Maps(
-        rows=[f"head {head}" for head in range(len(mass))],
+        rows=[say_label(f"head {head}") for head in range(len(mass))],
         columns=rows,
         maps={"": Map(mass, scale=Scale(0, 1, WEIGHTS, "weight on<br>later positions,<br>0 to 1"), what="weight")},
         axes=("head", "decoder row"),

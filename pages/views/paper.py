@@ -33,6 +33,7 @@ from pages.views.controls import CLICKED_HEAD, choice, menu
 from pages.views.names import axes, card_of
 from pages.views.paper_figures import draw_lines, draw_ranking, fact_of_cell, fact_of_pair
 from viz.forms import Canvas, Document, Line, Lines, Map, Maps, Scale, Table
+from viz.labels import say_options
 from viz.special.heads_and_layers import head_map
 from viz.steps.head import Choice
 from viz.steps.steps import all_steps, picture, result
@@ -335,7 +336,7 @@ def _layers(run: Run, figure: int) -> dict[int, str]:
     if isinstance(_paper_run(run, figure), str):
         return {}
     layers = _self_kind(run).layers
-    return {layer: f"{layer} ({number} of {len(layers)})" for number, layer in enumerate(layers, start=1)}
+    return say_options({layer: f"{layer} ({number} of {len(layers)})" for number, layer in enumerate(layers, start=1)})
 
 
 def _layer_of_pair(run: Run, figure: int) -> int:

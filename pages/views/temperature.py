@@ -31,6 +31,7 @@ from pages.views.controls import TAU, number
 from pages.views.names import axes, probabilities
 from viz.canvas.move_query import move_query
 from viz.forms import Bars, Canvas, Line, Lines, Map, Maps, Mark, Texts, stretches
+from viz.labels import say_label
 from viz.special.scaling import runs_chart
 from viz.special.temperature import live_weights
 from viz.theme import GUIDE, OKABE_ITO
@@ -281,7 +282,7 @@ def widths(run: Run, draw: int = DRAW) -> Result:
     drawn, kind = run.compute(random_widths, keys, draw), run.trace.kind(run.kind)
     attentions = [run.trace.attention(kind.name, layer) for layer in kind.layers]
     heads = [(one, head) for one in attentions for head in range(one.n_heads)]
-    names = [f"layer {one.layer}, head {head}" for one, head in heads]
+    names = [say_label(f"layer {one.layer}, head {head}") for one, head in heads]
     width = np.array([one.d_k for one, _ in heads], float)
     variance = np.array([product_statistics(one, head).variance for one, head in heads])
     peak = np.array([one.pattern[head].max(axis=-1).mean() for one, head in heads])

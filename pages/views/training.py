@@ -83,7 +83,7 @@ from pages.views import Need, Result, answer, view
 from pages.views.controls import SWITCH, choice, menu, number, several, slider, steps, text, toggle
 from pages.views.names import POSITION, axes, card_of, is_outdated
 from viz.forms import Line, Lines, Map, Maps, Mark, Outcome, Scale, Table, Texts
-from viz.labels import say_label
+from viz.labels import say_label, say_options
 from viz.latex import signed
 from viz.special.studies import ablation_chart, scaling_chart
 from viz.special.training import smoothing_chart
@@ -434,9 +434,8 @@ def _entry_table(steps: TakenSteps, options: StepOptions) -> Table:
 
 def _dropout_rates(run: Run) -> dict[float, str]:
     own = run.opened.config.dropout
-    return ({own: f"{own:g}, as this model was trained"} if own not in (0, 0.1) else {}) | {
-        0.1: "0.1, the paper's base"
-    }
+    own_rate = {own: f"{own:g}, as this model was trained"} if own not in (0, 0.1) else {}
+    return say_options(own_rate | {0.1: "0.1, the paper's base"})
 
 
 def _sublayers(run: Run) -> dict[str, str]:
@@ -841,7 +840,7 @@ def _compared() -> list[Comparison]:
 def _with_weights(_: Run) -> dict[str, str]:
     """Those runs whose weights are in the folder of checkpoints."""
     here = study_checkpoints()
-    return {row.name: row.row.changed for row in _compared() if f"studies/{row.name}" in here}
+    return say_options({row.name: row.row.changed for row in _compared() if f"studies/{row.name}" in here})
 
 
 TRAINED = menu("Open a run", _with_weights, key="ablation")
@@ -970,7 +969,7 @@ NORM_COLOURS = dict(zip(DEPTHS, (OKABE_ITO[2], OKABE_ITO[0], OKABE_ITO[5]), stri
 def _norm_runs(_: Run) -> dict[str, str]:
     """Those runs whose weights are in the folder of checkpoints."""
     here = study_checkpoints()
-    return {name: name for name in NORM_RUNS if f"studies/{name}" in here}
+    return say_options({name: name for name in NORM_RUNS if f"studies/{name}" in here})
 
 
 NORM_RUN = menu("Open a run", _norm_runs, key="norm_run")

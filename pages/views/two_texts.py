@@ -20,7 +20,7 @@ from model.trace import KIND_TITLES, StackName, Trace, log_probabilities
 from pages.views.chosen_token import FUNCTION_WORDS
 from pages.views.controls import Control, choice, menu, text
 from viz.forms import Form, Map, Scale
-from viz.labels import say_options
+from viz.labels import say_label, say_options
 from viz.special.patching import HeadShares, StreamShares
 from viz.tokens import labels, numbered
 
@@ -312,7 +312,7 @@ def share_maps(run: Run, outcome: Restored, sets: Mapping[str, Control] = Mappin
     for name, values in outcome.streams.items():
         one = Map(values.astype(np.float32), np.isfinite(values), scale, "share restored")
         maps[f"{name}_map"] = StreamShares(
-            rows=[f"layer {layer}" for layer in range(len(values))],
+            rows=[say_label(f"layer {layer}") for layer in range(len(values))],
             columns=numbered(run.trace.streams[name].tokens.labels),
             maps={"": one},
             axes=("residual stream before", f"{name} position"),

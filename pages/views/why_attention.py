@@ -47,6 +47,7 @@ from pages.views.timing import ALONE, MEASURE, time_chart, time_points, time_sid
 from viz.figure import escape
 from viz.forms import Line, Lines, Map, Maps, Mark, Scale
 from viz.heatmap import row_names
+from viz.labels import say_label, say_options
 from viz.special.heads_and_layers import head_map
 from viz.special.model_card import lengths_to_plot, log_axes
 from viz.special.recurrence import (
@@ -183,9 +184,9 @@ def clean_letters(typed: str) -> str:
 def _heads(_: Run) -> dict[Any, str]:
     config = TRANSFORMER_CONFIG
     heads = [(layer, head) for layer in range(config.n_decoder_layers) for head in range(config.n_heads)]
-    return {BEST: "the head that reads the right letters most"} | {
-        one: f"layer {one[0]}, head {one[1]}" for one in heads
-    }
+    return say_options(
+        {BEST: "the head that reads the right letters most"} | {one: f"layer {one[0]}, head {one[1]}" for one in heads}
+    )
 
 
 def _steps(_: Run, letters: str) -> tuple[int, int]:
@@ -212,7 +213,7 @@ def recurrence(run: Run, letters: str = LETTERS, head: Any = HEAD_OF_TRANSFORMER
     parameters = run.compute(count_letters_parameters)
     table = pd.DataFrame(
         {
-            "model": list(LETTER_MODELS.values()),
+            "model": [say_label(title) for title in LETTER_MODELS.values()],
             "writes": [" ".join(one.writes) for one in runs.values()],
             "exact match": ["✓ yes" if one.exact else "✗ no" for one in runs.values()],
             "probability of the whole output": [float(one.probability.prod()) for one in runs.values()],

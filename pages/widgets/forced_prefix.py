@@ -76,14 +76,16 @@ def _choose_word(run: Run, trace: Trace, position: int, place: Any) -> tuple[int
     ids = [candidate.id for candidate in trace.candidates[position]]
     shown = dict(zip(ids if written in ids else [*ids, written], zip(labels(names), shares, strict=True), strict=True))
     word = place.selectbox(
-        "Replace it by",
+        tr("Replace it by"),
         [token for token in shown if token != written and token not in FORBIDDEN],
         format_func=lambda i: "{} ({:.2%})".format(*shown[i]) if i in shown else str(i),
         # A new key after each change: with its old state it would show the previous choice and report no new one.
         key=f"prefix-choice-{len(st.session_state.get(HISTORY, []))}-{position}",
         accept_new_options=True,
-        help="One of the most probable tokens, or any word that you type. With a hyphen before it, it continues the "
-        "word before.",
+        help=tr(
+            "One of the most probable tokens, or any word that you type. With a hyphen before it, it continues the "
+            "word before."
+        ),
     )
     if isinstance(word, int):
         return (word,)

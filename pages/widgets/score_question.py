@@ -13,6 +13,7 @@ from pages.views import Control
 from pages.views.examples import examples_of
 from pages.views.what_if import NONE_YET, QUESTION, TEXTS
 from pages.widgets.controls import choice, select, text_area
+from viz.labels import say_options
 from viz.tokens import decoder_rows, labels
 
 AGAINST, LONGEST_WORD = "which_against", 100
@@ -32,7 +33,7 @@ def _choose_question(run: Run) -> ScoredText:
     """The whole text, one token of it, or that token against another word."""
     trace = run.trace
     left, middle, right = st.columns([2, 3, 3])
-    if choice(tr("Scored by"), SCORED, "which_score", place=left) == "all":
+    if choice(tr("Scored by"), say_options(SCORED), "which_score", place=left) == "all":
         return WHOLE
     rows = dict(enumerate(decoder_rows(trace.row_tokens, trace.next_tokens)))
     position = min(
@@ -73,7 +74,7 @@ def _choose_other(position: int, names: Mapping[int, str], place: Any) -> int | 
 
 
 def _choose_sentences(run: Run) -> tuple[str, ...]:
-    on = choice(tr("Measured on"), ON, "which_on")
+    on = choice(tr("Measured on"), say_options(ON), "which_on")
     if on == "sentence":
         return ()
     try:

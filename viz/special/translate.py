@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from viz.bars import PERCENT, candidate_axis, candidate_bars, candidate_names, with_rest
 from viz.figure import NO_GRID, StableFigure, escape, figure, heatmap
 from viz.forms import Bars, Form
+from viz.labels import say_label
 from viz.theme import DECODER, FAINT_DECODER, GUIDE, WEIGHTS, flat_bar
 from viz.tokens import as_plotly, axis_ticks, labels, text_width, token_ticks
 
@@ -104,7 +105,7 @@ def alignment_map(weights: Array, key_tokens: Sequence[str], rows: Sequence[str]
         crosses: whether the keys are the source; else they are the text itself.
     """
     keys = escape(labels(key_tokens))
-    hover = np.array([[f"{as_plotly(row)}<br>attends to {key}" for key in keys] for row in rows])
+    hover = np.array([[f"{as_plotly(row)}<br>{say_label('attends to')} {key}" for key in keys] for row in rows])
     # Above the map stand the names of the keys.
     bar = flat_bar("attention weight, 0 to 1") | {"y": 0.0, "yanchor": "top", "tickvals": [0, 0.5, 1]}
     names = [*rows]
