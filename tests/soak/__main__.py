@@ -22,6 +22,9 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=50)
     parser.add_argument("--visitors", type=int, default=30, help="of the class")
     parser.add_argument("--replicas", type=int, default=1, help="processes that serve the class, behind nginx")
+    parser.add_argument(
+        "--training", action="store_true", help="beside the class one trains and one teaches a correction"
+    )
     parser.add_argument("--other", type=Path, help="a checkout of another version to compare the class with")
     args = parser.parse_args()
     failed = False
@@ -32,7 +35,9 @@ def main() -> None:
         parts: dict[str, Callable[[], object]] = {
             "hostile": _hostile,
             "load": lambda: load.main(folder, args.sessions, args.minutes),
-            "class": lambda: classroom.main(folder, args.visitors, min(args.minutes, 3.0), args.replicas, args.other),
+            "class": lambda: classroom.main(
+                folder, args.visitors, min(args.minutes, 3.0), args.replicas, args.other, args.training
+            ),
             "replicas": lambda: replicas.main(folder),
             "visits": lambda: visits.main(folder),
             "closed": lambda: closed.main(folder),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pages import PAGES
 from pages.widgets.controls import OPEN_TAB
+from pages.widgets.live_training import PAUSE_SECONDS
 from tests.soak.client import Session
 from tests.soak.load import Tally
 from tests.soak.proxy import balancing, take_cookie
@@ -16,6 +17,10 @@ from tests.soak.server import Server, serving
 
 THINKING = (4.0, 8.0)
 """seconds between an answer and the next move"""
+LIVE_TRAINING, CORRECTION = "Train it in front of you", "Fine-tune on a correction"
+"""tabs of Training, where visitors train"""
+WATCHING = (PAUSE_SECONDS, PAUSE_SECONDS)
+"""seconds between two redrawings of a training"""
 RUSH = 60.0
 """seconds for which fifty visitors never rest"""
 MOVES = {"place": 5, "temperature": 2, "sentence": 2, "page": 1, "patches": 1}
@@ -85,6 +90,57 @@ class Visitor:
         return seconds + self.session.open()
 
 
+class Trainer(Visitor):
+    """One beside the class: trains the letters task and watches it, and begins again when it is done."""
+
+    def choose_move(self) -> str:
+        """See what it has learned since."""
+        return "training"
+
+    def _change_training(self) -> float:
+        """The pictures after some more steps."""
+        session = self.session
+        if session.query.get(OPEN_TAB) != LIVE_TRAINING:
+            session.query[OPEN_TAB] = LIVE_TRAINING
+            session.go("training")
+            return session.change({"live-start": True})
+        if any("**Done**" in text for text in session.texts()):
+            session.change({"live-end": True})
+            return session.change({"live-start": True})
+        return session.redraw()
+
+
+class Corrector(Visitor):
+    """One beside the class: teaches a copy of the model a correction, undoes it, teaches it again."""
+
+    learned, undone = 0, 0
+
+    def choose_move(self) -> str:
+        """Teach what is not learned; undo what is."""
+        return "undo" if self._says("**Learned**") else "correction"
+
+    def _change_correction(self) -> float:
+        """What a press of the button brings: steps until it is learned, twenty seconds at most."""
+        session = self.session
+        if session.query.get(OPEN_TAB) != CORRECTION:
+            session.query[OPEN_TAB] = CORRECTION
+            session.go("training")
+            seconds = session.change({"corrected": f"Ja, {session.value('corrected')}", "corrected-send": True})
+        else:
+            seconds = session.change({"correction-steps": True})
+        self.learned += self._says("**Learned**")
+        return seconds
+
+    def _change_undo(self) -> float:
+        seconds = self.session.change({"correction-undo": True})
+        assert self._says("No step has been taken"), self.session.texts()
+        self.undone += 1
+        return seconds
+
+    def _says(self, part: str) -> bool:
+        return any(part in text for text in self.session.texts())
+
+
 def list_pages() -> list[str]:
     """The paths of the pages that show a translator."""
     found = (
@@ -112,17 +168,28 @@ def attend(visitor: Visitor, until: float, tally: Tally, thinking: tuple[float, 
 
 
 def teach(
-    servers: Sequence[Server], everybody: Sequence[Visitor], seconds: float, thinking: tuple[float, float] = THINKING
+    servers: Sequence[Server],
+    everybody: Sequence[Visitor],
+    seconds: float,
+    thinking: tuple[float, float] = THINKING,
+    training: Sequence[Visitor] = (),
 ) -> Tally:
-    """All of them for that long; `servers` are those that do the work."""
-    tally = Tally()
-    with ThreadPoolExecutor(len(everybody)) as pool:
-        list(pool.map(lambda visitor: visitor.session.open(), everybody))
+    """All of them for that long; `servers` are those that do the work.
+
+    The tally counts the answers that the class gets; errors and moves also of those who train beside it.
+    """
+    tally, beside = Tally(), Tally()
+    seats = [(visitor, tally, thinking) for visitor in everybody]
+    seats += [(visitor, beside, WATCHING if isinstance(visitor, Trainer) else thinking) for visitor in training]
+    with ThreadPoolExecutor(len(seats)) as pool:
+        list(pool.map(lambda seat: seat[0].session.open(), seats))
         worked, until = _work(servers), time.monotonic() + seconds
-        list(pool.map(lambda visitor: attend(visitor, until, tally, thinking), everybody))
+        list(pool.map(lambda seat: attend(seat[0], until, *seat[1:]), seats))
         tally.work = _work(servers) - worked
-    for visitor in everybody:
+    for visitor, *_ in seats:
         visitor.session.close()
+    tally.errors += beside.errors
+    tally.by_move |= beside.by_move
     return tally
 
 
@@ -153,7 +220,12 @@ def serving_class(
 
 
 def main(
-    folder: Path, visitors: int = 30, minutes: float = 3.0, replicas: int = 1, other: Path | None = None
+    folder: Path,
+    visitors: int = 30,
+    minutes: float = 3.0,
+    replicas: int = 1,
+    other: Path | None = None,
+    training: bool = False,
 ) -> list[str]:
     """Print what was measured; returns what went wrong.
 
@@ -164,10 +236,13 @@ def main(
         replicas: how many processes serve them.
         other: a checkout of another version, in one process, whose answers a second are compared: fifty visitors who
             never rest.
+        training: whether somebody trains the letters task and somebody teaches a correction, all the time.
     """
     with serving_class(folder, replicas) as (servers, enter):
         alone = teach(servers, [enter(950)], 30.0, (0.2, 0.5))
-        tally = teach(servers, [enter(number) for number in range(visitors)], 60 * minutes)
+        corrector = Corrector(servers[0].port, 961)
+        trainers = [Trainer(servers[0].port, 960), corrector] if training else []
+        tally = teach(servers, [enter(number) for number in range(visitors)], 60 * minutes, training=trainers)
         problems = [*alone.errors, *tally.errors, *(line for server in servers for line in server.complaints())]
         megabytes = sum(server.megabytes("VmHWM") for server in servers)
     where = "1 process" if replicas == 1 else f"{replicas} processes"
@@ -182,6 +257,8 @@ def main(
     )
     for kind, seconds in sorted(tally.by_move.items()):
         print(f"  {kind}: {sorted(seconds)[len(seconds) // 2]:.2f} s of {len(seconds)}")
+    if training:
+        print(f"  a correction was learned {corrector.learned} times, and undone {corrector.undone} times")
     if other:
         before, theirs, after = (
             _count_restless(folder, count, root) for count, root in ((replicas, None), (1, other), (replicas, None))

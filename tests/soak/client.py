@@ -17,7 +17,8 @@ from websockets.sync.client import connect
 
 from tests.pages.figures import numbers
 
-WIDGETS = ("text_area", "text_input", "slider", "button_group", "radio", "selectbox", "button")
+WIDGETS = ("text_area", "text_input", "slider", "button_group", "radio", "selectbox", "checkbox", "button")
+FINISHED = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
 PATIENCE = 300
 """seconds that an answer may take"""
 
@@ -50,6 +51,8 @@ class Session:
         """path of each page -> its hash"""
         self.waited: list[str] = []
         """what spinners said"""
+        self.fragments: list[str] = []
+        """parts of the page that the front end asks for again and again"""
 
     def close(self) -> None:
         self._open.close()
@@ -67,6 +70,19 @@ class Session:
         """Open another page of the menu; seconds until it was whole."""
         self.script_hash = self.pages.get(path, self.pages[""])
         return self._rerun()
+
+    def redraw(self) -> float:
+        """Ask once more for the part of the page that changes by itself; seconds until it was whole."""
+        self._send(self.fragments[-1])
+        return self._answer(keep=True)
+
+    def texts(self) -> list[str]:
+        """What the page says."""
+        return [element.markdown.body for element in self._of("markdown")]
+
+    def value(self, key: str) -> str:
+        """The text in the field with this key."""
+        return self._widget(key).value
 
     def options(self, key: str) -> list[Any]:
         """The values that a widget with this key takes; none if the page does not have it."""
@@ -125,28 +141,38 @@ class Session:
         self._send()
         return self._answer()
 
-    def _send(self) -> None:
+    def _send(self, fragment: str = "") -> None:
         message = BackMsg()
+        message.rerun_script.fragment_id, message.rerun_script.is_auto_rerun = fragment, bool(fragment)
         message.rerun_script.query_string = urlencode(self.query)
         message.rerun_script.page_script_hash = self.script_hash
         message.rerun_script.widget_states.widgets.extend(self.states.values())
         self.asked = time.monotonic()
         self.socket.send(message.SerializeToString())
 
-    def _answer(self) -> float:
+    def _answer(self, keep: bool = False) -> float:
+        """Read until the page is whole.
+
+        Args:
+            keep: whether only a part of the page is drawn, beside which the others stay.
+        """
         started = False
         while True:
             message = ForwardMsg.FromString(self.socket.recv(PATIENCE))
             kind = message.WhichOneof("type")
             if kind == "new_session":
-                started, self.elements = True, {}
+                if started or not keep:
+                    self.elements, self.fragments = {}, []
+                started = True
                 self.script_hash = message.new_session.page_script_hash
             elif kind == "navigation":
                 self.pages = {page.url_pathname: page.page_script_hash for page in message.navigation.app_pages}
                 self.script_hash = message.navigation.page_script_hash
             elif kind == "delta":
                 self._draw(message)
-            elif kind == "script_finished" and started and message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY:
+            elif kind == "auto_rerun" and message.auto_rerun.fragment_id not in self.fragments:
+                self.fragments.append(message.auto_rerun.fragment_id)
+            elif kind == "script_finished" and started and message.script_finished in FINISHED:
                 return time.monotonic() - self.asked
 
     def _draw(self, message: ForwardMsg) -> None:
@@ -173,6 +199,8 @@ def _state(widget: Any, value: Any = None) -> WidgetState:
         state.string_array_value.data[:] = [value] if given else kept
     elif name == "Slider":
         state.double_array_value.data[:] = [value] if given else widget.value
+    elif name == "Checkbox":
+        state.bool_value = value if given else widget.value
     elif name == "Button":
         state.trigger_value = True
     else:

@@ -61,6 +61,22 @@ def test_a_class_makes_every_kind_of_move_and_meets_no_error(server: Server) -> 
     assert len(set(typed)) == len(typed)
 
 
+def test_beside_a_class_one_trains_and_one_teaches_and_undoes_a_correction(server: Server) -> None:
+    trainer, corrector = classroom.Trainer(server.port, 3), classroom.Corrector(server.port, 4)
+    for visitor, moves in ((trainer, ("training",) * 3), (corrector, ("correction", "undo"))):
+        visitor.session.open()
+        for kind in moves:
+            visitor.move(kind)
+            assert visitor.session.problems() == []
+    assert any("Step **" in text for text in trainer.session.texts())
+    assert corrector.undone == 1
+    tally = classroom.teach([server], [classroom.Visitor(server.port, 5)], 1.0, (0.0, 0.1), [trainer])
+    assert tally.errors == []
+    assert tally.by_move["training"]
+    assert len(tally.seconds) == sum(len(seconds) for kind, seconds in tally.by_move.items() if kind != "training")
+    assert server.complaints() == []
+
+
 def test_a_server_of_another_page_sends_it_whole_at_every_rerun(tmp_path: Path) -> None:
     with serving(tmp_path / "log.txt", script=ONE_CHART) as plain:
         session = Session(plain.port)
