@@ -1,6 +1,7 @@
 """Trainings that visitors have started: few at once, the others in line; each is freed a minute after its last page."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from secrets import token_hex
 from threading import Lock, Timer
@@ -35,6 +36,8 @@ class _Kept:
     """when it was made; None: it waits"""
     training: Any = None
     """None: it waits, or is being made"""
+    pages: int = 0
+    """that are being drawn, which may wait for the model longer than a training is kept"""
 
 
 def call_later(seconds: float, function: Callable[[], None]) -> None:
@@ -84,6 +87,19 @@ class Trainings:
                 return None
             self._kept[name].seen = self._clock()
             return max([*self._kept].index(name) - self.most + 1, 0)
+
+    @contextmanager
+    def shown(self, name: str) -> Iterator[None]:
+        """While its page is drawn inside the block, it is kept, however long that takes; nothing for an unknown id."""
+        with self._lock:
+            kept = self._kept.get(name, _Kept(lambda: None, 0.0))
+            kept.pages += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                kept.pages -= 1
+                kept.seen = self._clock()
 
     def begin(self, name: str) -> None:
         """Make the training, if its turn has come and nobody has begun; if that fails, its place is free again."""
@@ -145,7 +161,8 @@ class Trainings:
             waits = len(self._kept) > self.most
             held = kept.begun is not None and now - kept.begun > self._shared_seconds
             is_made = kept.begun is not None and kept.training is None
-            if not is_made and (now - kept.seen > self._kept_seconds or (waits and held)):
+            is_left = not kept.pages and now - kept.seen > self._kept_seconds
+            if not is_made and (is_left or (waits and held)):
                 del self._kept[name]
                 if kept.training:
                     kept.training.close()

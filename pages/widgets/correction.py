@@ -59,6 +59,11 @@ def show_correction(run: Run) -> None:
     weights = sum(run.opened.parameters_by_part().values())
     say("correction", "The task", **needed, weights=weights, limit=MOST_BYTES / 1e6, steps_for=SECONDS)
     trainings = all_trainings(MOST_CORRECTIONS)
+    with trainings.shown(controls.pictured(ID, "")):
+        _show_or_offer(run, trainings)
+
+
+def _show_or_offer(run: Run, trainings: Trainings) -> None:
     name, correction = find_or_wait(trainings, "correction", ID)
     if correction is None:
         if not name:
@@ -68,7 +73,7 @@ def show_correction(run: Run) -> None:
         st.button(tr("End it"), key="correction-end", icon=":material/stop:", on_click=leave, args=(trainings, ID))
     else:
         st.fragment(in_this_language(partial(trainings.find, name)), run_every=HEARTBEAT_SECONDS)()
-        _act(trainings, name, correction)
+        _act(trainings, correction)
         _show(run, correction)
 
 
@@ -103,7 +108,7 @@ def _translate(opened: Translator, source: str) -> str:
     return opened.translate([source], beam_size=1)[0]
 
 
-def _act(trainings: Trainings, name: str, correction: Correction) -> None:
+def _act(trainings: Trainings, correction: Correction) -> None:
     """Buttons, and what they do: steps, each in a turn of its own, undo, end."""
     with st.container(horizontal=True, vertical_alignment="center"):
         steps = clicked(tr("Take steps for {seconds:g} seconds", seconds=SECONDS), "correction-steps")
@@ -118,7 +123,6 @@ def _act(trainings: Trainings, name: str, correction: Correction) -> None:
         bar = st.progress(0.0, tr("The copy is learning …"))
         for used in in_turns(correction.go_on(SECONDS, past)):
             bar.progress(min(used / SECONDS, 1.0), tr("The copy is learning: step {step}", step=correction.step))
-            trainings.find(name)
         st.rerun()  # the button to undo follows the steps
     elif undo:
         with wait_for_turn():

@@ -37,7 +37,8 @@ def show_live_training(_: Run) -> None:
     """The training that the link names; else what starts one."""
     say("live_training", "The task", most=MOST_LETTERS, seconds=KEPT_SECONDS)
     trainings = all_trainings(MOST_LETTERS)
-    name, training = find_or_wait(trainings, "live_training", ID)
+    with trainings.shown(controls.pictured(ID, "")):
+        name, training = find_or_wait(trainings, "live_training", ID)
     if training is None:
         if not name:
             _offer_start(trainings)
@@ -48,7 +49,7 @@ def show_live_training(_: Run) -> None:
     with right:
         st.button(tr("End it"), key="live-end", icon=":material/stop:", on_click=leave, args=(trainings, ID))
     every = PAUSE_SECONDS if playing and not training.finished else HEARTBEAT_SECONDS
-    st.fragment(in_this_language(partial(_show, trainings, name, playing)), run_every=every)()
+    st.fragment(in_this_language(partial(_show_now, trainings, name, playing)), run_every=every)()
 
 
 def _offer_start(trainings: Trainings) -> None:
@@ -62,16 +63,21 @@ def _offer_start(trainings: Trainings) -> None:
         st.rerun()
 
 
-def _show(trainings: Trainings, name: str, playing: bool) -> None:
-    """Take steps if it plays, each in a turn of its own; then draw. Runs again and again while the page is open."""
+def _show_now(trainings: Trainings, name: str, playing: bool) -> None:
+    """Take steps if it plays, then draw. Runs again and again while the page is open."""
     training = trainings.find(name)
     if training is None:
         st.rerun()  # of the whole page, which says that it is gone
+    with trainings.shown(name):
+        _show(name, training, playing)
+
+
+def _show(name: str, training: LiveTraining, playing: bool) -> None:
+    """Take its steps each in a turn of its own; then draw."""
     if not training.finished:
         _change(name, training)
     for _ in in_turns(training.go_on(SLICE_SECONDS)) if playing else ():
         pass
-    trainings.find(name)  # it is kept from the end of its steps on
     with wait_for_turn():
         trace, written, log = training.trace(), training.written(), training.log
     last = None if log.empty else log.iloc[-1]

@@ -1,5 +1,6 @@
 """The tab that teaches a copy a correction: it learns, is undone, is found by its id, waits in line, says why not."""
 
+import weakref
 from collections.abc import Iterator
 from functools import partial
 
@@ -87,6 +88,21 @@ def test_two_learn_at_once_and_the_third_sees_its_place_until_one_ends(kept: tra
     pages[3].run()
     assert not pages[3].exception
     assert f"the copy writes | {WANTED}" in words(pages[3])
+
+
+def test_a_copy_that_no_page_shows_gives_its_memory_back_although_nobody_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, calls = [0.0], []
+    kept = trainings.Trainings(2, clock=lambda: now[0], call_later=lambda _, function: calls.append(function))
+    monkeypatch.setattr(widget, "all_trainings", lambda _: kept)
+    teach(open_page())
+    (name,) = kept._kept
+    copy = weakref.ref(kept.find(name))
+    weights = weakref.ref(next(copy()._copy.parameters()))
+    assert copy().learned
+    now[0] = trainings.KEPT_SECONDS + 1
+    (look,) = calls
+    look()
+    assert copy() is weights() is None
 
 
 @pytest.mark.parametrize(

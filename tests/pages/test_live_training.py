@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from model import live_training
+from model import live_training, train
 from model.training import reversal_task
 from pages.compute import trainings
 from pages.widgets import live_training as widget
+from tests.pages.figures import figure, numbers
 from tests.pages.training_tab import open_tab, words
 
 pytestmark = pytest.mark.usefixtures("checkpoint_folder", "fresh_caches")
@@ -55,6 +59,28 @@ def test_a_training_goes_on_with_each_run_until_it_is_done_and_is_found_by_its_i
     assert widget.ID not in reload.query_params
     other.run()
     assert kept.find(other.session_state[widget.ID])
+
+
+def test_the_drawn_curves_are_those_of_the_command_that_the_page_names(
+    kept: trainings.Trainings, tmp_path: Path
+) -> None:
+    page = open_page()
+    page.button(key="live-start").click().run()
+    (name,) = kept._kept
+    while not kept.find(name).finished:
+        page.run()
+    page.run()
+    options = kept.find(name).options
+    assert f"python -m model.train {options} --train" in words(page)
+    reversal_task.main(["--out", str(tmp_path)])
+    files = ["--train", str(tmp_path / "train.tsv"), "--dev", str(tmp_path / "dev.tsv"), "--out", str(tmp_path / "run")]
+    train.main([*options.split(), *files])
+    command = pd.read_csv(tmp_path / "run" / "log.csv")
+    assert command["step"].tolist() == [2, 4]
+    drawn = [*figure(page, "live-loss")["data"], *figure(page, "live-exact")["data"]]
+    for line, column in zip(drawn, ("train_loss", "dev_loss", "dev_exact"), strict=True):
+        assert np.array_equal(numbers(line["x"]), command["step"])
+        assert np.allclose(numbers(line["y"]).astype(float), command[column], rtol=1e-5)
 
 
 def test_an_id_that_is_gone_gets_a_sentence_and_a_new_start() -> None:

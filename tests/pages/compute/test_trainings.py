@@ -96,6 +96,26 @@ def test_each_of_several_is_freed_in_its_own_time(trainings: Trainings, clock: C
     assert second.closed
 
 
+def test_one_whose_page_waits_for_the_model_is_kept_however_long_and_from_then_on(
+    trainings: Trainings, clock: Clock
+) -> None:
+    made = Training()
+    name = trainings.enter(lambda: made)
+    with trainings.shown(name), trainings.shown("0" * 16):
+        clock.pass_until(200.0)
+        trainings.begin(name)
+        clock.pass_until(400.0)
+        assert trainings.find(name) is made
+        with pytest.raises(ValueError, match=r"^left$"), trainings.shown(name):
+            raise ValueError("left")
+        clock.pass_until(600.0)
+        assert not made.closed
+    clock.pass_until(659.0)
+    assert not made.closed
+    clock.pass_until(662.0)
+    assert made.closed
+
+
 def test_the_timer_calls_and_does_not_keep_the_process() -> None:
     called, daemon = Event(), []
 
