@@ -8,7 +8,8 @@
 #              (speed, views, pages, processor, peers, recording, patches, growth, long, coldstart, site); DATA=pairs.tsv,
 #              CHECKPOINT=name
 # make soak    fifty people at once, people who leave, killed servers and trainings, hostile text, a full disk;
-#              ARGS="load --minutes 1" make soak: one part, shorter; ARGS="class" make soak: thirty who think between moves
+#              ARGS="load --minutes 1" make soak: one part, shorter; ARGS="class" make soak: thirty who think between moves;
+#              ARGS="class --training" make soak: beside them one trains and one teaches a correction
 # make heads TEXT=lines.txt OF="what they are"   measures what every head does over 10,000 lines of TEXT, with parses;
 #              CHECKPOINTS="en-de everyday-lm", WITHOUT="train.tsv ...": lines to leave out, ALIGN=train.tsv, SENTENCES=1000
 # Each makes .venv by itself and installs the pinned requirements into it when they have changed.

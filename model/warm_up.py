@@ -4,13 +4,17 @@
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pandas as pd
 import torch
 
+from model.analysis.inside.warm_up import update_sizes
 from model.background.studies import LETTERS_WARMUP
 from model.checkpoints.files import atomic_write
 from model.command_line import run_command, whole_number
@@ -27,7 +31,7 @@ RECIPE = (
 WAYS = {"warm-up": "", "same peak": "--no-rise", "highest rate": "--warmup 0"}
 """name -> what its command has other than RECIPE"""
 MEASURED = sorted({round(10 ** (power / 6)) for power in range(25)})
-"""steps of which the update is measured: evenly spaced on a logarithmic axis, from 1 on"""
+"""steps of which the update is measured besides those that are evaluated: evenly spaced on a logarithmic axis"""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -35,45 +39,42 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m model.warm_up", description="With and without warm-up.")
     parser.add_argument("--out", type=Path, required=True, help="the CSV to write")
     parser.add_argument("--seeds", type=whole_number(1), default=len(SEEDS), help="runs of each way (default: 3)")
+    parser.add_argument(
+        "--jobs", type=whole_number(1), default=1, help="runs at the same time, each in one thread (default: 1)"
+    )
     parser.add_argument("--recipe", default=RECIPE, help="options of model.train (default: %(default)s)")
     args = parser.parse_args(arguments)
-    torch.set_num_threads(1)  # for models this small more threads are slower
-    tables: list[pd.DataFrame] = []
-    with TemporaryDirectory() as folder:
-        data = Path(folder) / "letters"
-        reversal_task.main(["--out", str(data)])
-        for seed in range(args.seeds):
-            for way, changes in WAYS.items():
-                out = Path(folder) / f"{way}-{seed}"
-                files = ["--train", f"{data / 'train.tsv'}", "--dev", f"{data / 'dev.tsv'}", "--out", str(out)]
-                trainer = new_trainer([*args.recipe.split(), *changes.split(), *files, "--seed", str(seed)])
-                table = pd.DataFrame(measure_updates(trainer))
-                log = pd.read_csv(out / "log.csv")[["step", "train_loss", "dev_loss", "dev_exact"]]
-                tables.append(table.merge(log, on="step", how="outer").assign(way=way, seed=seed))
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        reversal_task.main(["--out", str(folder)])
+        runs = [(folder, way, seed, args.recipe) for seed in range(args.seeds) for way in WAYS]
+        tables: list[pd.DataFrame] = []
+        with ProcessPoolExecutor(args.jobs, get_context("spawn")) if args.jobs > 1 else nullcontext() as pool:
+            for table in (pool.map if pool else map)(train, *zip(*runs, strict=True)):
+                tables.append(table)
                 with atomic_write(args.out) as path:
-                    columns = ["way", "seed", "step", "rate", "update", "train_loss", "dev_loss", "dev_exact"]
-                    pd.concat(tables)[columns].to_csv(path, index=False, float_format="%.5g")
+                    pd.concat(tables).to_csv(path, index=False, float_format="%.5g")
 
 
-def measure_updates(trainer: Trainer) -> Iterator[dict[str, float]]:
-    """Train to the end; at some steps yield the rate and the mean size of a weight's update, in units of the rate.
+def train(folder: Path, way: str, seed: int, recipe: str) -> pd.DataFrame:
+    """Train one way on the letters in `folder`; its log, with the updates at the steps that were measured."""
+    torch.set_num_threads(1)  # for models this small more threads are slower
+    out = folder / f"{way}-{seed}"
+    files = ["--train", f"{folder / 'train.tsv'}", "--dev", f"{folder / 'dev.tsv'}", "--out", str(out)]
+    trainer = new_trainer([*recipe.split(), *WAYS[way].split(), *files, "--seed", str(seed)])
+    table = pd.DataFrame(measure_updates(trainer, MEASURED))
+    log = pd.read_csv(out / "log.csv")[["step", "train_loss", "dev_loss", "dev_exact"]]
+    named = pd.DataFrame({"way": way, "seed": seed}, index=[0])
+    return named.merge(table.merge(log, on="step", how="outer"), how="cross")
 
-    Adam divides each gradient's mean by its root mean square, so the size is at most about 1: it is 1 where all
-    gradients so far agree, and small where they cancel.
-    """
-    last = trainer.options.steps
-    steps = [step for step in MEASURED if step <= last]
-    before = _weights(trainer) if 1 in steps else None
+
+def measure_updates(trainer: Trainer, steps: Collection[int]) -> Iterator[dict[str, float]]:
+    """Train to the end; after these steps and after each evaluation yield the rate, and `update_sizes`."""
+    every = trainer.options.evaluate_every
     for progress in trainer.run():
-        if progress.step in steps:
+        if progress.step in steps or progress.step % every == 0:
             rate = trainer.optimizers[0].param_groups[0]["lr"]
-            size = (_weights(trainer) - before).abs().mean().item()
-            yield {"step": progress.step, "rate": rate, "update": size / rate if rate else float("nan")}
-        before = _weights(trainer) if progress.step + 1 in steps else None
-
-
-def _weights(trainer: Trainer) -> torch.Tensor:
-    return torch.cat([each.detach().flatten() for each in trainer.model.parameters()])
+            yield {"step": progress.step, "rate": rate} | update_sizes(trainer.model, trainer.optimizers[0])
 
 
 if __name__ == "__main__":

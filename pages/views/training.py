@@ -40,7 +40,7 @@ from model.analysis.inside.training_step import (
     clip_factor,
     take_steps,
 )
-from model.analysis.inside.warm_up import WeightMoves, moves_between_snapshots
+from model.analysis.inside.warm_up import WeightMoves, moves_between_snapshots, update_sizes
 from model.analysis.runs.gradients import stream_steps
 from model.background import induction
 from model.background.studies import (
@@ -571,10 +571,26 @@ WAYS = {
 """of the runs of model.warm_up: name, colour and symbol"""
 
 
-@view("Why warm-up", code=(moves_between_snapshots,), tab=INSIDE)
-def warm_up(run: Run) -> Result:
-    """How far weights move in units of the rate, early and late; and runs without warm-up at the same peak."""
-    study, shows = read_study("warm_up"), {}
+UPDATED = choice(
+    "Weights",
+    {
+        "all": "all",
+        "embeddings": "embeddings",
+        "attention": "attention",
+        "feed_forward": "feed-forward",
+        "norm": "norm",
+    },
+    key="updated",
+)
+
+
+@view("Why warm-up", code=(moves_between_snapshots, update_sizes), tab=INSIDE)
+def warm_up(run: Run, weights: str = UPDATED) -> Result:
+    """Sizes of Adam's updates over the steps, with warm-up, without it at the same peak, and from the highest rate on.
+
+    And of the training of this model how far its weights have moved, in units of the rate: it saved no moments.
+    """
+    study, shows = _updates(weights), {}
     facts = {"moves": None, "runs": 0, "error": ""}
     fitted, saved = _fit(run, _log(card_of(run))), [step for step in _saved(run) if step <= (_last_step(run) or 0)]
     if fitted and len(saved) > 1:
@@ -590,17 +606,32 @@ def warm_up(run: Run) -> Result:
             (*map(int, ends), ratio) for ends, ratio in zip(moves.ends[sharp], moves.ratio[sharp], strict=True)
         ]
     if len(study):
-        shows |= {"updates": _study_chart(study, "update"), "exact": _study_chart(study, "dev_exact")}
-        last = study[study["step"] == study["step"].max()].groupby("way")["dev_exact"]
-        first = study[study["step"] == 1].groupby("way")["update"].mean()
+        shows |= {name: _study_chart(study, name) for name in STUDY_TITLES}
+        shares = study[study["step"] == study["step"].max()].groupby("way")["exact"]
+        begin = study[study["step"] == 1].groupby("way").mean(numeric_only=True)
         facts |= {
             "runs": study["seed"].nunique(),
             "steps": int(study["step"].max()),
-            "ends": {WAYS[way][0]: tuple(last.get_group(way)) for way in WAYS},
-            "first": first["warm-up"],
+            "ends": {
+                WAYS[way][0]: (own.mean(), own.min(), own.max()) for way in WAYS for own in [shares.get_group(way)]
+            },
+            "apart": shares.min()["warm-up"] > shares.max()["same peak"],
+            "first": begin["ratio"]["warm-up"],
+            "shares": {WAYS[way][0]: begin["size"][way] / begin["weights"][way] for way in WAYS},
             "higher": sqrt(LETTERS_WARMUP),
         }
     return Result(shows, facts, study_arrays("warm_up") if len(study) else {})
+
+
+def _updates(weights: str) -> pd.DataFrame:
+    """The table of model.warm_up with the updates of one kind of weights; no rows if there is none."""
+    study = read_study("warm_up")
+    if not len(study):
+        return study
+    ratio, own = study[f"update_{weights}"], study[f"weights_{weights}"]
+    # After the last step the rate is 0, which a logarithmic axis cannot show.
+    size = (study["rate"] * ratio).replace(0, np.nan)
+    return study.assign(ratio=ratio, size=size, weights=own, exact=study["dev_exact"])
 
 
 def _moves_chart(moves: WeightMoves) -> Lines:
@@ -613,18 +644,23 @@ def _moves_chart(moves: WeightMoves) -> Lines:
     return Lines({"this training": line}, titles, ".3g", "x", height=300, layout=layout)
 
 
+STUDY_TITLES = {
+    "size": ("training step (log)", "root mean square of an update (log)"),
+    "ratio": ("training step (log)", "root mean square of an update / rate"),
+    "exact": ("training step", "reversed without a mistake"),
+}
+
+
 def _study_chart(study: pd.DataFrame, column: str) -> Lines:
     """Mean over the seeds, with their range."""
     lines = {}
     for way, (name, colour, symbol) in WAYS.items():
         of_way = study[study["way"] == way].dropna(subset=column).groupby("step")[column]
         mean, ends = of_way.mean(), (of_way.min().to_numpy(), of_way.max().to_numpy())
-        lines[name] = Line(mean.index.to_numpy(float), mean.to_numpy(), colour, symbol, between=ends)
-    titles = {"update": "mean size of an update / rate", "dev_exact": "reversed without a mistake"}
-    layout = {"yaxis": {"rangemode": "tozero"}}
-    return Lines(
-        lines, ("training step", titles[column]), ".3g", "x" if column == "update" else "", height=320, layout=layout
-    )
+        lines[name] = Line(mean.index.to_numpy(float), mean.to_numpy(), colour, symbol, size=6, between=ends)
+    logarithmic = {"size": "xy", "ratio": "x"}.get(column, "")
+    axis = {"exponentformat": "power"} if column == "size" else {"rangemode": "tozero"}
+    return Lines(lines, STUDY_TITLES[column], ".3g", logarithmic, height=320, layout={"yaxis": axis})
 
 
 END = "end"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from model.analysis.heads.induction import measure_repetition
+from model.analysis.inside.warm_up import WEIGHT_KINDS
 from model.background import induction
 from model.background.studies import compare_with_paper, read_study
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps
@@ -19,7 +20,7 @@ from model.checkpoints.store import (
 )
 from model.checkpoints.translator import Translator
 from model.run import Run
-from pages.views.training import NORM_RUNS, norm_and_residual, warm_up
+from pages.views.training import NORM_RUNS, WAYS, norm_and_residual, warm_up
 from tests.pages.figures import figure, numbers, words
 
 pytest.importorskip("streamlit")
@@ -152,8 +153,31 @@ def test_the_fair_warm_up_has_the_same_peak_and_is_shown(translator: Translator)
     peaks = study.groupby("way")["rate"].max()
     assert peaks["same peak"] == pytest.approx(peaks["warm-up"], rel=0.05)
     assert peaks["highest rate"] > 10 * peaks["warm-up"]
-    result = warm_up(Run.of(translator, translator.trace("Two dogs run.")))
+    run = Run.of(translator, translator.trace("Two dogs run."))
+    result = warm_up(run)
     ends = study[study["step"] == study["step"].max()].groupby("way")["dev_exact"]
-    assert [list(shares) for shares in result.facts["ends"].values()] == [
-        ends.get_group(way).tolist() for way in ("warm-up", "same peak", "highest rate")
-    ]
+    assert study.groupby("way")["seed"].nunique().to_dict() == dict.fromkeys(ends.groups, result.facts["runs"])
+    assert result.facts["runs"] >= 3
+    for way, shares in zip(("warm-up", "same peak", "highest rate"), result.facts["ends"].values(), strict=True):
+        own = ends.get_group(way)
+        assert shares == pytest.approx((own.mean(), own.min(), own.max()))
+    apart = ends.get_group("warm-up").min() > ends.get_group("same peak").max()
+    assert result.facts["apart"] == apart
+
+
+@pytest.mark.parametrize("kind", WEIGHT_KINDS)
+def test_the_sizes_of_updates_are_those_of_the_table_times_the_rate(translator: Translator, kind: str) -> None:
+    study = read_study("warm_up").dropna(subset="rate")
+    result = warm_up(Run.of(translator, translator.trace("Two dogs run.")), weights=kind)
+    for way, (name, *_) in WAYS.items():
+        rows = study[study["way"] == way]
+        by_step = rows.assign(size=rows["rate"] * rows[f"update_{kind}"]).groupby("step")
+        size, ratio = (result.shows[each].lines[name] for each in ("size", "ratio"))
+        assert np.array_equal(ratio.x, [*by_step.groups])
+        assert np.allclose(ratio.y, by_step[f"update_{kind}"].mean())
+        assert np.allclose(ratio.between, [by_step[f"update_{kind}"].min(), by_step[f"update_{kind}"].max()])
+        drawn = by_step["size"].mean()
+        assert np.allclose(size.y, drawn[drawn > 0])
+        assert result.facts["shares"][name] == pytest.approx(
+            drawn[1] / rows[rows["step"] == 1][f"weights_{kind}"].mean()
+        )

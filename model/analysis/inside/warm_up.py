@@ -1,4 +1,4 @@
-"""Why the learning rate warms up: how far weights have moved in a training, in units of the rate."""
+"""Why the learning rate warms up: the size of Adam's updates, and how far weights have moved, in units of the rate."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,12 +6,22 @@ from itertools import pairwise
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.snapshots import open_snapshot
 from model.trace import Array
 from model.training.schedule import noam
+
+WEIGHT_KINDS = {
+    "all": ("",),
+    "embeddings": ("embedding",),
+    "attention": ("attn.",),
+    "feed_forward": ("forward.",),
+    "norm": ("norm.",),
+}
+"""kind of weights -> what the paths of its parameters have in them"""
 
 
 @dataclass(frozen=True)
@@ -69,3 +79,26 @@ def _spacing(weights: torch.Tensor) -> torch.Tensor:
     """The distance from each number to the next larger one of half precision, in double."""
     half = weights.abs().half()
     return torch.nextafter(half, torch.full_like(half, torch.inf)).double() - half.double()
+
+
+def update_sizes(model: nn.Module, adam: torch.optim.Optimizer) -> dict[str, float]:
+    """Root mean square of Adam's last update in units of the rate, and of the weights: of all, and of each kind.
+
+    Read from the moments: m̂ / (√v̂ + ε). It is 1 where all gradients so far agree, and small where they cancel.
+    """
+    squares: dict[str, list[Tensor]] = {kind: [] for kind in WEIGHT_KINDS}
+    (group,) = adam.param_groups
+    for path, weights in model.named_parameters():
+        state, (beta_1, beta_2) = adam.state[weights], group["betas"]
+        steps = float(state["step"])
+        m_hat, v_hat = state["exp_avg"] / (1 - beta_1**steps), state["exp_avg_sq"] / (1 - beta_2**steps)
+        both = torch.stack([m_hat / (v_hat.sqrt() + group["eps"]), weights.detach()]).double().square().flatten(1)
+        for kind, parts in WEIGHT_KINDS.items():
+            if any(part in path for part in parts):
+                squares[kind].append(both)
+    roots = {kind: torch.cat(own, dim=1).mean(dim=1).sqrt().tolist() for kind, own in squares.items()}
+    return {
+        f"{what}_{kind}": root
+        for kind, both in roots.items()
+        for what, root in zip(("update", "weights"), both, strict=True)
+    }

@@ -9,8 +9,10 @@ import pytest
 import torch
 
 from model import warm_up
-from model.analysis.inside.warm_up import moves_between_snapshots
+from model.analysis.inside.warm_up import WEIGHT_KINDS, moves_between_snapshots, update_sizes
 from model.checkpoints.store import load_checkpoint, save_weights
+from model.train import new_trainer
+from model.training import reversal_task
 from model.training.schedule import noam
 
 
@@ -51,8 +53,44 @@ def test_the_study_compares_the_same_peak(tmp_path: Path, monkeypatch) -> None:
     assert rates["warm-up"].max() == pytest.approx(peak, rel=1e-4)
     assert rates["same peak"][[1, 2, 3]].tolist() == pytest.approx([peak] * 3, rel=1e-4)
     assert rates["highest rate"][1] == pytest.approx(peak * 3**0.5, rel=1e-4)
-    first = table[table["step"] == 1].set_index("way")["update"]
+    assert set(table["step"]) == {1, 2, 3, 4}
+    first = table[table["step"] == 1].set_index("way")
     # All three begin with the same weights and the same batch, and Adam's first step is as large as the rate.
-    assert first.to_numpy() == pytest.approx([first["warm-up"]] * 3, rel=0.02)
-    assert 0.1 < first["warm-up"] <= 1.01
+    for kind in WEIGHT_KINDS:
+        updates = first[f"update_{kind}"]
+        assert updates.to_numpy() == pytest.approx([updates["warm-up"]] * 3, rel=0.02)
+        assert 0.1 < updates["warm-up"] <= 1.0
     assert table.dropna(subset="dev_exact")["step"].unique().tolist() == [4]
+    parts = [name for name in WEIGHT_KINDS if name != "all"]
+    between = table[[f"update_{name}" for name in parts]]
+    assert (between.min(axis=1) <= table["update_all"]).all()
+    assert (table["update_all"] <= between.max(axis=1)).all()
+
+
+def test_the_update_that_the_moments_give_is_what_the_weights_did(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(reversal_task, "TRAIN_LINES", 400)
+    monkeypatch.setattr(reversal_task, "DEV_LINES", 5)
+    reversal_task.main(["--out", str(tmp_path)])
+    files = ["--train", str(tmp_path / "train.tsv"), "--dev", str(tmp_path / "dev.tsv"), "--out", str(tmp_path / "run")]
+    trainer = new_trainer([*RECIPE.split(), *files])
+    weights = dict(trainer.model.named_parameters())
+    before = {path: each.detach().clone() for path, each in weights.items()}
+    for _ in trainer.run():
+        rate = trainer.optimizers[0].param_groups[0]["lr"]
+        sizes = update_sizes(trainer.model, trainer.optimizers[0])
+        moved = {path: (each.detach() - before[path]) / rate for path, each in weights.items()}
+        for kind, parts in WEIGHT_KINDS.items():
+            of_kind = [path for path in weights if any(part in path for part in parts)]
+            for what, tensors in (("update", moved), ("weights", weights)):
+                together = torch.cat([tensors[path].detach().double().flatten() for path in of_kind])
+                # Weights in single precision, of which an update of 0.01 changes the last five digits.
+                assert sizes[f"{what}_{kind}"] == pytest.approx(together.square().mean().sqrt().item(), rel=1e-3)
+        before = {path: each.detach().clone() for path, each in weights.items()}
+    kinds = [
+        kind
+        for kind, parts in WEIGHT_KINDS.items()
+        if kind != "all"
+        for path in weights
+        if any(part in path for part in parts)
+    ]
+    assert len(kinds) == len(weights), "each weight is of one kind"
