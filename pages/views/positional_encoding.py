@@ -23,7 +23,7 @@ from pages.views.chosen_token import query_of, row_in
 from pages.views.controls import choice, menu, number, several, slider, text
 from pages.views.names import axes, input_titles, score_by_offset
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale, Texts
-from viz.labels import say_options
+from viz.labels import say_label, say_options
 from viz.latex import error_text
 from viz.special.position_waves import block_equation, block_map, clock_chart, wave_chart
 from viz.special.positional_encoding import (
@@ -344,7 +344,7 @@ def _angles(run: Run, rows: int, angle: str) -> Result:
         title="pair i of dimensions",
         what=angle,
         columns=[f"{angle} {i}" for i in range(len(waves))],
-        explained=[f"pair {i}, wavelength {positions_text(wave)}" for i, wave in enumerate(waves)],
+        explained=[say_label(f"pair {i}, wavelength {positions_text(wave)}") for i, wave in enumerate(waves)],
         marks=end_of_text(length, rows, "your text"),
     )
     facts = {"scheme": "rope", "called": ANGLES[angle].lower(), "pairs": len(waves)}
@@ -700,7 +700,7 @@ SCHEMES = {"learned": "Learned table", "rope": "RoPE", "alibi": "ALiBi"}
 def _other_schemes(run: Run) -> dict[str, str]:
     """Those that the chosen attention does not have itself."""
     own = {"rope": run.attention.rotary, "alibi": run.attention.bias}
-    return {name: title for name, title in SCHEMES.items() if own.get(name) is None}
+    return say_options({name: title for name, title in SCHEMES.items() if own.get(name) is None})
 
 
 def _rotatable(run: Run, scheme: str) -> bool:

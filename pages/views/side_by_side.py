@@ -58,7 +58,7 @@ from pages.views.two_texts import (
 )
 from viz.forms import Bars, Line, Lines, Outcome, Texts
 from viz.heatmap import slanted_room
-from viz.labels import say_label
+from viz.labels import say_label, say_options
 from viz.special.heads_and_layers import word_names, word_rows
 from viz.special.side_by_side import LONGEST_TICK, Panel, Shared, SideMaps, paired_names, short_ticks
 from viz.special.what_if import HeadMaps
@@ -430,7 +430,7 @@ def _best(run: Run, outcome: Restored) -> tuple[str, float] | None:
 THIRD = text("A third sentence", ("", "She put her money in the bank."), key="word_third")
 STACK = choice(
     "Stream of the",
-    lambda run: {name: name for name in run.trace.streams if len(run.trace.streams) > 1},
+    lambda run: say_options({name: name for name in run.trace.streams if len(run.trace.streams) > 1}),
     key="word_stack",
 )
 

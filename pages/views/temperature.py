@@ -266,7 +266,9 @@ def _histogram(scores: np.ndarray, d_k: int) -> Bars:
         "overlay",
         ".1%",
         what=f"score within {(bins[1] - bins[0]) / 2:.2g} of",
-        details={name: [f"{cells} cells" for cells in count] for name, count in zip(names, counts, strict=True)},
+        details={
+            name: [say_label(f"{cells} cells") for cells in count] for name, count in zip(names, counts, strict=True)
+        },
         layout={"yaxis": {"tickformat": ".0%"}},
     )
 

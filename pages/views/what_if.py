@@ -191,7 +191,7 @@ def candidates(run: Run, changed: Run = CHANGED, position: int = POSITION) -> Re
     before, after = (trace.probabilities[position] for trace in (run.trace, changed.trace))
     written = run.trace.next_ids[position]
     top = top_tokens(before, after, with_ids=(written,))
-    names = [*run.opened.tokenizer.tokens(top.ids), f"all {len(before) - len(top.ids):,} others"]
+    names = [*run.opened.tokenizer.tokens(top.ids), tr("all {others:,} others", others=len(before) - len(top.ids))]
     shares = [np.append(values, rest) for values, rest in zip((top.before, top.after), top.rest, strict=True)]
     return Result(
         {"candidates": candidate_change_bars(names, *shares, written=top.ids.index(written))},
