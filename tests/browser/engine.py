@@ -1,17 +1,20 @@
 """The model in JavaScript beside the one in Python, on lines of a file: how closely do they agree?
 
-    python -m tests.browser.engine FILE [--lines 10000] [--translations 1000] [--traces 30] [--checkpoint en-de]
+    python -m tests.browser.engine FILE [--lines 10000] [--translations 1000] [--traces 30] [--start 0]
 
-FILE has an English sentence a line; what follows a tab is not read. Exit status 1 if anything differs.
+FILE has an English sentence a line; what follows a tab is not read. Exit status 1 if anything differs. It says how many
+translations it has compared; one that was stopped goes on from there with --start.
 """
 
 import argparse
 import base64
+import functools
+import itertools
 import json
 import os
 import random
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -223,37 +226,45 @@ def random_ids(translator: Translator, count: int, rng: random.Random) -> list[l
     ]
 
 
-def compare(
-    engine: Engine, translator: Translator, lines: Sequence[str], translations: int, traces: int
-) -> dict[str, int]:
-    """What was compared -> how many differ; prints a line for each."""
+def compare_text(engine: Engine, translator: Translator, lines: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """What was compared, and how many of it differ: ids of lines, texts of ids."""
     rng = random.Random(0)
     tokenizer = translator.tokenizer
     all_lines = [*strange_lines(min(1000, max(len(lines) // 10, len(HOSTILE))), rng), *lines]
     ids = [tokenizer.encode(line) for line in all_lines]
     lists = [*random_ids(translator, 2000, rng), *ids]
-    sources = sources_of(translator, rng.sample(list(lines), min(translations, len(lines))))
-    found = beams(translator, sources)
-    ours = [[hypothesis.tokens for hypothesis in each] for each in found]
-    theirs = engine.translate(sources, 4)
-    singles = engine.translate(sources, 1)
-    worst = [
-        max(differences(recorded(translator, source, target[0]), engine.trace(source, target[0])).values())
-        for source, target in zip(sources[:traces], ours, strict=False)
-    ]
-    counts = {
-        f"ids of {len(all_lines):,} lines": _unequal(ids, engine.ids(all_lines)),
-        f"texts of {len(lists):,} lists of ids": _unequal(map(tokenizer.decode, lists), engine.texts(lists)),
-        f"greedy translations of {len(sources):,}": _unequal(
-            [greedily(translator, source) for source in sources], [each[0] for each in singles]
-        ),
-        f"best of beam 4, of {len(sources):,}": _unequal([each[0] for each in ours], [each[0] for each in theirs]),
-        f"all four of beam 4, of {len(sources):,}": _unequal(ours, theirs),
-        f"runs with an array further than {CLOSE} away, of {len(worst)}; furthest {max(worst, default=0):.1e}": sum(
-            distance > CLOSE for distance in worst
-        ),
-    }
-    return counts
+    yield f"ids of {len(all_lines):,} lines", _unequal(ids, engine.ids(all_lines))
+    yield f"texts of {len(lists):,} lists of ids", _unequal(map(tokenizer.decode, lists), engine.texts(lists))
+
+
+def compare_runs(engine: Engine, translator: Translator, lines: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """The same of every array of the run on each line and its greedy translation."""
+    sources = sources_of(translator, lines)
+    worst = []
+    for source in sources:
+        target = greedily(translator, source)
+        worst.append(max(differences(recorded(translator, source, target), engine.trace(source, target)).values()))
+    furthest = f"of {len(worst)}; furthest {max(worst, default=0):.1e}"
+    yield f"runs with an array further than {CLOSE} away, {furthest}", sum(distance > CLOSE for distance in worst)
+
+
+def compare_translations(
+    engine: Engine, translator: Translator, lines: Sequence[str], start: int, progress: Callable[[str], None] = print
+) -> Iterator[tuple[str, int]]:
+    """The same of translations, greedy and by beam search, from line `start` on; says every few how far it is."""
+    differ = {"greedy": 0, "best of beam 4": 0, "all four of beam 4": 0}
+    for begin in range(start, len(lines), SOME):
+        sources = sources_of(translator, lines[begin : begin + SOME])
+        ours = [[hypothesis.tokens for hypothesis in found] for found in beams(translator, sources)]
+        theirs = engine.translate(sources, 4)
+        singles = [found[0] for found in engine.translate(sources, 1)]
+        differ["greedy"] += _unequal([greedily(translator, source) for source in sources], singles)
+        differ["best of beam 4"] += _unequal([four[0] for four in ours], [four[0] for four in theirs])
+        differ["all four of beam 4"] += _unequal(ours, theirs)
+        counts = ", ".join(f"{name} {count}" for name, count in differ.items())
+        progress(f"{begin + len(sources):>6} of {len(lines):,} translated; differ: {counts}")
+    for name, count in differ.items():
+        yield f"{name}, translations of {max(len(lines) - start, 0):,} lines", count
 
 
 def _unequal(ours: Any, other: Any) -> int:
@@ -271,19 +282,27 @@ def main() -> None:
     parser.add_argument("--translations", type=int, default=1000)
     parser.add_argument("--traces", type=int, default=30)
     parser.add_argument("--checkpoint", default="en-de")
+    parser.add_argument("--start", type=int, default=0, help="translations to leave out, of a run that was stopped")
     options = parser.parse_args()
     text = options.file.read_text(encoding="utf-8").splitlines()
     lines = random.Random(0).sample([line.split("\t")[0] for line in text], min(options.lines, len(text)))
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM)), None)
+    differing = 0
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
         engine = Engine.open(browser, ROOT / "checkpoints" / options.checkpoint)
         translator = load_checkpoint(options.checkpoint, "cpu")
-        counts = compare(engine, translator, lines, options.translations, options.traces)
+        say = functools.partial(print, flush=True)
+        comparisons = (
+            compare_text(engine, translator, lines),
+            compare_runs(engine, translator, lines[: options.traces]),
+            compare_translations(engine, translator, lines[: options.translations], options.start, say),
+        )
+        for what, count in itertools.chain.from_iterable(comparisons):
+            say(f"{count:>6} differ: {what}")
+            differing += count
         browser.close()
-    for what, differing in counts.items():
-        print(f"{differing:>6} differ: {what}")
-    raise SystemExit(int(any(counts.values())))
+    raise SystemExit(int(differing > 0))
 
 
 if __name__ == "__main__":
