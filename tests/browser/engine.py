@@ -100,6 +100,7 @@ RANGES = (
     (0, 0x10FFFF),
 )
 """of characters in random lines"""
+REPEATED = "aemnos0135-.!? "
 
 
 class Engine:
@@ -209,11 +210,15 @@ def greedily(translator: Translator, source: list[int], changes: Sequence[Interv
 
 
 def strange_lines(count: int, rng: random.Random) -> list[str]:
-    """Random characters from everywhere."""
-    lines = [
-        "".join(chr(rng.randint(*rng.choice(RANGES))) for _ in range(rng.randint(1, 40)))
-        for _ in range(count - len(HOSTILE))
-    ]
+    """Random characters from everywhere; and repeated ones, which can be cut in several ways that are equally good."""
+
+    def characters() -> str:
+        return "".join(chr(rng.randint(*rng.choice(RANGES))) for _ in range(rng.randint(1, 40)))
+
+    def repeated() -> str:
+        return "".join(rng.choice(REPEATED) * rng.randint(1, 6) for _ in range(rng.randint(1, 12)))
+
+    lines = [rng.choice((characters, repeated))() for _ in range(count - len(HOSTILE))]
     # Two lone surrogates beside each other are one character to a browser, and in JSON.
     return [*HOSTILE, *(line.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") for line in lines)]
 

@@ -47,8 +47,10 @@ export class Tokenizer {
   segment(text) {
     const best = Array(text.length + 1).fill(null);
     best[0] = { score: 0 };
-    const offer = (start, end, id, score) => {
-      if (!best[end] || score > best[end].score) best[end] = { start, id, score: Math.fround(score) };
+    // Rounded before it is compared: of two ways that are equally good, as 5 55 and 55 5, rounding decides.
+    const offer = (start, end, id, sum) => {
+      const score = Math.fround(sum);
+      if (!best[end] || score > best[end].score) best[end] = { start, id, score };
     };
     for (let start = 0, size; start < text.length; start += size) {
       size = text.codePointAt(start) > 0xffff ? 2 : 1;
