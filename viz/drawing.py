@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from plotly.offline import get_plotlyjs
 
-from model.language import language
+from model.language import Language, language
 from viz.labels import say_header
 
 SCRIPTS = Path(__file__).parent / "canvas/js"
@@ -146,9 +146,12 @@ def sources(component: str) -> tuple[str, str]:
         "\n".join(file.read_text(encoding="utf-8") for file in files if file.suffix == ending)
         for ending in (".js", ".css")
     )
-    spoken = language()
-    signs = json.dumps({".": spoken.decimal, ",": spoken.group, "%": spoken.percent})
-    return f"const WORDS = {_words_of(script)};\nconst SIGNS = {signs};\n{script}", style
+    return f"const WORDS = {_words_of(script)};\nconst SIGNS = {signs(language())};\n{script}", style
+
+
+def signs(spoken: Language) -> str:
+    """How a language writes numbers, as JavaScript."""
+    return json.dumps({".": spoken.decimal, ",": spoken.group, "%": spoken.percent})
 
 
 def _words_of(script: str) -> str:

@@ -15,7 +15,7 @@ import streamlit as st
 from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.checkpoints.translator import Translator
 from model.interventions.link import encode
-from model.language import tr
+from model.language import ENGLISH, language, tr
 from model.run import Place, Request
 from pages import Page
 from pages.compute.trace_file import file_of
@@ -89,6 +89,8 @@ def site_address(translator: Translator, request: Request, place: Place) -> str:
     except ValueError:
         return ""  # too much for a link
     seen = {"source": request.source, "see": f"{place.kind}.{place.layer}.{place.head}"}
+    if site.endswith("/") and language() is not ENGLISH:
+        site += f"index.{language().code}.html"
     return f"{site}?{urlencode(seen | ({'changes': changes} if changes else {}))}"
 
 

@@ -1,4 +1,7 @@
-"""Puts the page together, in two forms from one template: a folder for any static host, and a single file."""
+"""Puts the page together, in each language and two forms: for any static host, and as a single file.
+
+Both come from one template, and their words from pages/text, as the app's do.
+"""
 
 import base64
 import hashlib
@@ -10,26 +13,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from string import Template
 from typing import Any
 
+from jinja2 import Environment, StrictUndefined
 from markdown_it import MarkdownIt
+from markupsafe import Markup
 
 from model.analysis.stream.whole_model import model_boxes
 from model.checkpoints.store import checkpoint_path, load_checkpoint
 from model.checkpoints.translator import Translator
+from model.language import ENGLISH, Language, language, later, speaking, tr
 from model.run import TAUS, Run
 from model.trace import Trace
 from pages.site.recording import Place, recording
+from pages.text import languages
 from pages.views import whole_model
 from pages.views.temperature import SCOPES
-from pages.views.words import fill
+from pages.views.words import section_text, titles
 from viz.canvas.whole_model import MOST_CELLS
+from viz.site import scripts
 from viz.site.pictures import headers
-from viz.site.scripts import PAGE, SITE, WORKER, joined, pictures
+from viz.site.scripts import SITE, WORKER, joined
 from viz.steps.steps import all_steps
 
-STORY = Path(__file__).parent / "story.md"
+STORY = "site"
+"""text of pages/text; a section that no other part of the page names is a step"""
+NO_STEPS = ("lead", "opening", "explore", "claims", "footer")
 SENTENCE = "I have never seen such a beautiful sunset."
 PLACE: Place = ("cross", 2, 1)
 """where the page begins"""
@@ -43,7 +52,7 @@ TRAINING = "How it was trained"
 """section of a model card: a table of steps and commands, a good part of what the page may weigh"""
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
 """for our own texts alone"""
-OLD = (
+OLD = later(
     "This browser is too old to run the model: the translation above was recorded. "
     "A current Firefox, Chrome, Edge or Safari runs it on a sentence of yours."
 )
@@ -61,23 +70,23 @@ EXPLAINED = {
 }
 """part of the model -> the step of the story that explains it"""
 MORE = {
-    "mean": "this head at its mean",
-    "half": "this head at half of its z",
-    "uniform": "this head looks at everything alike",
-    "cell": "the chosen cell forbidden, or allowed where the mask hides it",
-    "alone": "the chosen query looks at the chosen key alone",
-    "turned": "this head's weights in reverse order",
-    "value": "the value of the chosen key is 0 in this head",
-    "token": "nothing sees the chosen token of the source",
-    "window": "this attention sees neighbours alone",
-    "undivided": "the scores of this head are not divided",
-    "shared": "the heads of this layer share their keys and values",
-    "lift": "the decoder sees later words",
-    "sublayer": "this attention off",
-    "residual": "no residual connection around this attention",
-    "norm": "no norm after this attention",
-    "positions": "no positions",
-    "reversed": "the source's positions reversed",
+    "mean": later("this head at its mean"),
+    "half": later("this head at half of its z"),
+    "uniform": later("this head looks at everything alike"),
+    "cell": later("the chosen cell forbidden, or allowed where the mask hides it"),
+    "alone": later("the chosen query looks at the chosen key alone"),
+    "turned": later("this head's weights in reverse order"),
+    "value": later("the value of the chosen key is 0 in this head"),
+    "token": later("nothing sees the chosen token of the source"),
+    "window": later("this attention sees neighbours alone"),
+    "undivided": later("the scores of this head are not divided"),
+    "shared": later("the heads of this layer share their keys and values"),
+    "lift": later("the decoder sees later words"),
+    "sublayer": later("this attention off"),
+    "residual": later("no residual connection around this attention"),
+    "norm": later("no norm after this attention"),
+    "positions": later("no positions"),
+    "reversed": later("the source's positions reversed"),
 }
 """changes that the list below the story offers, by the name that page.js has for them"""
 
@@ -104,9 +113,10 @@ class Site:
     def run(self) -> Run:
         return Run.of(self.translator, self.trace)
 
-    @cached_property
+    @property
     def headers(self) -> dict[str, Any]:
-        return headers(self.trace, TAUS, SCOPES["head"]) | {"model": _whole_model(self.run)}
+        """Of the pictures, in the language of this run."""
+        return headers(self.trace, TAUS, SCOPES["head"]) | {"model": _whole_model(self.run, _headings(_facts(self)))}
 
     @property
     def place(self) -> Place:
@@ -118,6 +128,8 @@ class Site:
 
 def build(out: Path, checkpoint: str, app: str) -> None:
     """Write `out`/index.html with its files beside it, and `out`/attention-explorer.html, which has all inside.
+
+    Other languages have the same as index.de.html and attention-explorer.de.html.
 
     Args:
         out: a folder; what the page of an earlier call left there is written over.
@@ -140,18 +152,29 @@ def build(out: Path, checkpoint: str, app: str) -> None:
         names[name] = _described(site, name, f"{digest[:12]}-{name}", digest)
         shutil.copy(site.folder / name, out / names[name]["name"])
     shutil.copy(SITE / "js/service-worker.js", out / "service-worker.js")
-    (out / "index.html").write_text(page(site, recorded, list(names.values())), encoding="utf-8")
     inside = [_described(site, name, name, names[name]["hash"]) for name in FILES]
-    text = page(site, recorded, inside, inside=True)
-    (out / "attention-explorer.html").write_text(text, encoding="utf-8")
+    for spoken in languages().values():
+        with speaking(spoken):
+            (out / _file("index", spoken)).write_text(page(site, recorded, list(names.values())), encoding="utf-8")
+            text = page(site, recorded, inside, inside=True)
+            (out / _file("attention-explorer", spoken)).write_text(text, encoding="utf-8")
+
+
+def _file(name: str, spoken: Language) -> str:
+    return f"{name}.html" if spoken is ENGLISH else f"{name}.{spoken.code}.html"
 
 
 def _described(site: Site, file: str, name: str, digest: str) -> dict[str, Any]:
     return {"name": name, "hash": digest, "size": (site.folder / file).stat().st_size}
 
 
-def page(site: Site, recorded: Mapping[str, Any], files: Sequence[Mapping[str, Any]], inside: bool = False) -> str:
-    """The page as HTML.
+def page(
+    site: Site,
+    recorded: tuple[Mapping[str, Any], Mapping[str, Any]],
+    files: Sequence[Mapping[str, Any]],
+    inside: bool = False,
+) -> str:
+    """The page as HTML, in the language of this run.
 
     Args:
         site: its model and address.
@@ -159,41 +182,69 @@ def page(site: Site, recorded: Mapping[str, Any], files: Sequence[Mapping[str, A
         files: name, hash and size of the checkpoint's files, the weights first.
         inside: whether these files are in the page, which then may ask no one for anything.
     """
-    data = {"words": _words(site, files, inside), "recording": recorded}
-    blocks = [
-        _block("application/json", name, json.dumps(value, separators=(",", ":"))) for name, value in data.items()
-    ]
-    blocks.append(_block("text/plain", "worker", joined(WORKER)))
+    first, others = recorded
+    rest = [_json("recorded-head", others), _block("text/plain", "worker", joined(WORKER))]
     if inside:
         contents = {name: base64.b64encode((site.folder / name).read_bytes()).decode() for name in FILES}
-        blocks += [_block("text/plain", name, text) for name, text in contents.items()]
-    scripts = [pictures(), joined(PAGE)]
-    late = f"var OLD = {json.dumps(OLD)};{NOTICE}"
-    policy = POLICY + f"script-src {' '.join(map(_hash, [late, *map(_inside_html, scripts)]))}; "
+        rest += [_block("text/plain", name, text) for name, text in contents.items()]
+    script = _inside_html(scripts.page())
+    late = f"var OLD = {json.dumps(tr(OLD))};{NOTICE}"
+    policy = POLICY + f"script-src {_hash(late)} {_hash(script)}; "
     policy += "worker-src blob:" if inside else "worker-src 'self' blob:; connect-src 'self'"
     sections = _sections(_facts(site))
+    steps = "\n".join(text for name, text in sections.items() if name not in NO_STEPS)
     parts = {
-        "policy": policy,
         "style": (SITE / "style.css").read_text(encoding="utf-8"),
-        "lead": sections.pop("lead"),
-        "opening": sections.pop("opening"),
-        "explore": sections.pop("explore") + _explore() + _claims(sections.pop("claims")),
-        "footer": sections.pop("footer") + _card(site),
-        "steps": "\n".join(sections.values()),
-        "sentence": html.escape(recorded["text"]),
-        "translation": html.escape(recorded["translation"]),
-        "size": f"{sum(file['size'] for file in files) / 1e6:.0f}",
-        "old": OLD,
-        "app": html.escape(site.app),
-        "data": "\n".join(blocks),
-        "scripts": "\n".join(
-            [
-                f"<script>{late}</script>",
-                *(f'<script type="module">{_inside_html(script)}</script>' for script in scripts),
-            ]
-        ),
+        # A single file may lie where the others are not.
+        "alternates": "" if inside else _alternates(),
+        "switch": "" if inside else _switch(),
+        "lead": sections["lead"],
+        "opening": sections["opening"],
+        "explore": sections["explore"] + _explore() + _claims(sections["claims"]),
+        "footer": sections["footer"] + _card(site, inside),
+        "steps": steps,
+        "first": "\n".join((_json("words", _words(site, files, inside)), _json("recording", first))),
+        # At once, not after the whole page has come: the first picture needs no more than what stands above.
+        "scripts": f'<script>{late}</script>\n<script type="module" async>{script}</script>',
+        "rest": "\n".join(rest),
     }
-    return Template((SITE / "page.html").read_text(encoding="utf-8")).substitute(parts)
+    facts = {
+        "policy": Markup(policy),
+        "sentence": first["text"],
+        "translation": first["translation"],
+        "size": sum(file["size"] for file in files) / 1e6,
+        "old": tr(OLD),
+        "app": site.app,
+    }
+    return _filled(SITE / "page.html", facts | {name: Markup(text) for name, text in parts.items()})
+
+
+def _filled(template: Path | str, facts: Mapping[str, Any]) -> str:
+    """HTML with its words in the language of this run; facts are escaped unless they are `Markup`."""
+    text = template.read_text(encoding="utf-8") if isinstance(template, Path) else template
+    engine = Environment(undefined=StrictUndefined, autoescape=True, keep_trailing_newline=True)
+    return engine.from_string(text).render(facts, tr=tr, language=language())
+
+
+def _alternates() -> str:
+    """For search engines: the same page in other languages."""
+    named = {one.code: _file("index", one) for one in languages().values()} | {"x-default": _file("index", ENGLISH)}
+    return "\n".join(f'<link rel="alternate" hreflang="{code}" href="{name}">' for code, name in named.items())
+
+
+def _switch() -> str:
+    """Links to the same page in other languages; page.js lets them keep sentence, head and step."""
+    links = (
+        f'<b lang="{one.code}">{one.name}</b>'
+        if one is language()
+        else f'<a href="{_file("index", one)}" hreflang="{one.code}" lang="{one.code}">{one.name}</a>'
+        for one in languages().values()
+    )
+    return f'<p id="languages" role="navigation" aria-label="{html.escape(tr("Language"))}">{" · ".join(links)}</p>'
+
+
+def _json(name: str, value: Any) -> str:
+    return _block("application/json", name, json.dumps(value, separators=(",", ":"), ensure_ascii=False))
 
 
 def _words(site: Site, files: Sequence[Mapping[str, Any]], inside: bool) -> dict[str, Any]:
@@ -201,7 +252,7 @@ def _words(site: Site, files: Sequence[Mapping[str, Any]], inside: bool) -> dict
     kind, layer, head = site.place
     kinds = {
         each.name: {
-            "title": each.title,
+            "title": tr(each.title),
             "queries": TEXTS[each.queries],
             "keys": TEXTS[each.keys],
             "paths": [each.path(layer) for layer in each.layers],
@@ -215,24 +266,24 @@ def _words(site: Site, files: Sequence[Mapping[str, Any]], inside: bool) -> dict
         "kinds": kinds,
         "headers": site.headers,
         "cells": MOST_CELLS,
-        "steps": [step.title for step in all_steps()],
+        "steps": [tr(step.title) for step in all_steps()],
         "place": {"kind": kind, "layer": layer, "head": head},
         "query": QUERY_ROW,
         "beam": BEAM,
         "app": site.app,
+        "language": language().code,
         "serviceWorker": not inside,
     }
 
 
-def _whole_model(run: Run) -> dict[str, Any]:
-    """The header of the whole model's picture, without what differs from run to run."""
+def _whole_model(run: Run, headings: Mapping[str, str]) -> dict[str, Any]:
+    """The header of the whole model's picture, without what differs from run to run; `headings` of the steps."""
     header = whole_model.figure(run).shows["whole_model"].drawing.header
-    titles = dict(re.findall(r"^# (\w+): (.+)$", STORY.read_text(encoding="utf-8"), flags=re.MULTILINE))
     boxes = []
     for box in header["boxes"]:
         step = EXPLAINED.get(box["part"], "")
         heads = box["heads"] and {name: box["heads"][name] for name in ("count", "array")}
-        boxes.append(box | {"heads": heads, "page": titles.get(step, ""), "opens": {"step": step}})
+        boxes.append(box | {"heads": heads, "page": headings.get(step, ""), "opens": {"step": step}})
     rows = [{name: row[name] for name in ("name", "title")} for row in header["rows"]]
     return {name: header[name] for name in ("title", "stacks", "scale")} | {"boxes": boxes, "rows": rows}
 
@@ -240,44 +291,46 @@ def _whole_model(run: Run) -> dict[str, Any]:
 def _facts(site: Site) -> dict[str, Any]:
     config = site.translator.model.config
     n_heads, layers = config.n_heads, config.n_encoder_layers + 2 * config.n_decoder_layers
-    sizes = {name: getattr(config, name) for name in ("d_model", "n_heads", "n_encoder_layers", "n_decoder_layers")}
-    parameters = sum(site.translator.model.parameters_by_part().values())
-    return sizes | {
-        "vocab_size": f"{config.vocab_size:,}",
-        "d_k": config.d_k,
+    names = ("d_model", "n_heads", "n_encoder_layers", "n_decoder_layers", "vocab_size", "d_k")
+    return {name: getattr(config, name) for name in names} | {
         "all_heads": n_heads * layers,
         "beam": BEAM,
-        "parameters": f"{parameters / 1e6:.1f}",
+        "parameters": sum(site.translator.model.parameters_by_part().values()) / 1e6,
     }
 
 
+def _texts(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Name -> Markdown of each section of the story."""
+    return {name: section_text(STORY, name, facts).strip() for name in titles(STORY)}
+
+
+def _headings(facts: Mapping[str, Any]) -> dict[str, str]:
+    return {name: found[1] for name, text in _texts(facts).items() if (found := re.match("## (.+)", text))}
+
+
 def _sections(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Name -> HTML of the story's parts; a part with a title is a step."""
-    _, *parts = re.split(r"^# (\w+)(?:: (.+))?\n", STORY.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    sections = {}
-    for name, title, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
-        written, *places = re.split(r"^(?=::: )", fill(text, facts), flags=re.MULTILINE)
+    """Name -> HTML of the story's parts; the steps are numbered."""
+    sections: dict[str, str] = {}
+    for name, text in _texts(facts).items():
+        written, *places = re.split(r"^(?=::: )", text, flags=re.MULTILINE)
         body = MARKDOWN.render(written) + "".join(_place(place.strip().removeprefix("::: ")) for place in places)
-        number = sum(each.startswith("<section") for each in sections.values()) + 1
-        heading = f'<h2 id="{name}-title">{number}. {html.escape(title)}</h2>' if title else ""
-        sections[name] = (
-            f'<section class="step" id="{name}" aria-labelledby="{name}-title">\n{heading}\n{body}</section>'
-            if title
-            else body
-        )
+        number = "" if name in NO_STEPS else f"{sum(each not in NO_STEPS for each in sections) + 1}. "
+        body = body.replace("<h2>", f'<h2 id="{name}-title">{number}')
+        step = f'<section class="step" id="{name}" aria-labelledby="{name}-title">\n{body}</section>'
+        sections[name] = body if name in NO_STEPS else step
     return sections
 
 
-def _place(name: str) -> str:
+def _place(name: str, **facts: Any) -> str:
     """The part of a step that a script fills, of viz/site/places.html."""
     kind, _, which = name.partition(" ")
     _, *parts = re.split(r"^<!-- (\w+) -->\n", (SITE / "places.html").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return Template(dict(zip(parts[::2], parts[1::2], strict=True))[kind]).substitute(name=which)
+    return _filled(dict(zip(parts[::2], parts[1::2], strict=True))[kind], {"name": which, **facts})
 
 
 def _explore() -> str:
-    offered = "".join(f'<option value="{name}">{text}</option>' for name, text in MORE.items())
-    return _place("explore").replace("OFFERED", offered)
+    offered = "".join(f'<option value="{name}">{html.escape(tr(text))}</option>' for name, text in MORE.items())
+    return _place("explore", offered=Markup(offered))
 
 
 def _claims(text: str) -> str:
@@ -285,17 +338,23 @@ def _claims(text: str) -> str:
     return re.sub(r"<li>(\w+): (.*)</li>", r'<li data-claim="\1">\2 <small></small></li>', text)
 
 
-def _card(site: Site) -> str:
-    """The model card without the commands of its training; it says what the terms are. Empty if there is none."""
+def _card(site: Site, inside: bool) -> str:
+    """The model card without the commands of its training; it says what the terms are. Empty if there is none.
+
+    It is in English, so the pages of other languages lead to the English page, unless that may not be there.
+    """
     card = site.folder / "README.md"
     if not card.exists():
         return ""
+    summary = html.escape(tr("Model card and terms of the data"))
+    if language() is not ENGLISH and not inside:
+        return f'<p><a href="{_file("index", ENGLISH)}#card" hreflang="en">{summary}</a></p>'
     first, *others = card.read_text(encoding="utf-8").split("\n## ")
     shown = "\n## ".join([first, *(each for each in others if not each.startswith(TRAINING))])
     text = MarkdownIt("commonmark", {"html": False}).enable("table").render(shown)
     # The card's headings stand below the page's.
     text = re.sub(r"(</?h)([1-4])>", lambda found: f"{found[1]}{int(found[2]) + 2}>", text)
-    return f'<details id="card"><summary>Model card and terms of the data</summary><div>{text}</div></details>'
+    return f'<details id="card"><summary>{summary}</summary><div lang="en">{text}</div></details>'
 
 
 def _block(kind: str, name: str, text: str) -> str:

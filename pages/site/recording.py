@@ -23,8 +23,10 @@ Place = tuple[str, int, int]
 
 def recording(
     trace: Trace, place: Place, steps: Mapping[str, Sequence[Mapping[str, Any]]], boxes: Sequence[Box]
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """The run as the page reads it: texts, ids, pieces, and arrays by hook path.
+
+    Two parts: what the first picture needs, and the arrays of the other pictures, which stand further on in the page.
 
     Args:
         trace: of one sentence, of a translator.
@@ -32,13 +34,9 @@ def recording(
         steps: by kind, the headers of a head's pictures, as viz.site.pictures gives them.
         boxes: of the whole model in this run.
     """
-    described, parts = [], []
     values = {named(box.name, "values"): np.array([*box.values.values()]) for box in boxes}
-    for path, array in (dict(_arrays(trace, place, steps)) | values).items():
-        kind = _kind(array)
-        described.append([path, kind, list(array.shape)])
-        data = (np.packbits(array, bitorder="little") if kind == "bits" else array.astype(f"<{kind}")).tobytes()
-        parts.append(data + bytes(-len(data) % 4))
+    first = dict(_of_every_head(trace)) | values
+    others = {path: array for path, array in _of_one_head(trace, place, steps) if path not in first}
     return {
         "text": trace.source,
         "translation": trace.translation,
@@ -49,19 +47,30 @@ def recording(
             [[each.token, _shortest(each.probability)] for each in row[:MOST_CANDIDATES]] for row in trace.candidates
         ],
         "score": dict.fromkeys(("before", "after"), trace.log_probability),
-        "described": described,
-        "bytes": base64.b64encode(b"".join(parts)).decode(),
-    }
+    } | _packed(first), _packed(others)
 
 
-def _arrays(trace: Trace, place: Place, steps: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
+def _packed(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    described, parts = [], []
+    for path, array in arrays.items():
+        kind = _kind(array)
+        described.append([path, kind, list(array.shape)])
+        data = (np.packbits(array, bitorder="little") if kind == "bits" else array.astype(f"<{kind}")).tobytes()
+        parts.append(data + bytes(-len(data) % 4))
+    return {"described": described, "bytes": base64.b64encode(b"".join(parts)).decode()}
+
+
+def _of_every_head(trace: Trace) -> Iterator[tuple[str, np.ndarray]]:
+    for each in trace.kinds:
+        for path in map(each.path, each.layers):
+            yield from ((named(path, name), trace.array(named(path, name))) for name in OF_EVERY_HEAD)
+
+
+def _of_one_head(trace: Trace, place: Place, steps: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
     kind, layer, head = place
     terms = trace.streams["encoder"].embedded.terms
     # The page adds their sum, as the model does, in single precision.
     yield from ((named(EMBEDDING, name), terms[name]) for name in ("embedding", "positional"))
-    for each in trace.kinds:
-        for path in map(each.path, each.layers):
-            yield from ((named(path, name), trace.array(named(path, name))) for name in OF_EVERY_HEAD)
     masked = trace.attention("decoder_self", layer)
     yield from ((named(masked.path, name), masked.array(name)) for name in steps["decoder_self"][MASKING]["arrays"])
     attention = trace.attention(kind, layer)

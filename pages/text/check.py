@@ -30,7 +30,7 @@ from viz.steps.steps import all_steps
 
 ROOT = TEXT.parents[1]
 SAYS = "tr", "sentence", "later"
-"""functions whose first argument is a text to translate, in Python; in JavaScript it is tr"""
+"""functions whose first argument is a text to translate, in Python; in JavaScript and HTML it is tr"""
 PARTS = "pages", "viz", "model"
 """folders whose Python is read"""
 _SAID_IN_JS = re.compile(r'\btr\(\s*"((?:[^"\\]|\\.)*)"')
@@ -89,7 +89,8 @@ def strings() -> dict[str, str]:
     for path in (path for folder in PARTS for path in sorted((ROOT / folder).glob("**/*.py"))):
         for text in _said_in(path):
             found.setdefault(text, path.relative_to(ROOT).as_posix())
-    for path in [*sorted(SCRIPTS.glob("**/*.js")), *sorted((ROOT / "viz/site").glob("**/*.js"))]:
+    files = [path for ending in ("js", "html") for path in sorted((ROOT / "viz/site").glob(f"**/*.{ending}"))]
+    for path in [*sorted(SCRIPTS.glob("**/*.js")), *files]:
         for text in _SAID_IN_JS.findall(path.read_text(encoding="utf-8")):
             found.setdefault(text.replace('\\"', '"'), path.relative_to(ROOT).as_posix())
     for text, where in _declared():

@@ -62,9 +62,21 @@ def blocks_of(page: str, title: str, facts: Mapping[str, Any]) -> list[Block]:
         KeyError: there is no section of this title.
         ValueError: a paragraph mixes pictures with words, or a frame is left open.
     """
+    has_own = title in _sections(page, language().code)
+    with speaking(language() if has_own else ENGLISH):
+        return list(_blocks(iter(section_text(page, title, facts).splitlines())))
+
+
+def titles(page: str) -> list[str]:
+    """Of the sections of a text, in its order."""
+    return [*_sections(page)]
+
+
+def section_text(page: str, title: str, facts: Mapping[str, Any]) -> str:
+    """A section as Markdown, with its facts: in the language of this run, in English where that has no such section."""
     own = _sections(page, language().code).get(title)
     with speaking(language() if own else ENGLISH):
-        return list(_blocks(iter((own or _sections(page)[title]).render(facts).splitlines())))
+        return (own or _sections(page)[title]).render(facts)
 
 
 def pictures(blocks: list[Block]) -> Iterator[tuple[str, str, str]]:

@@ -1,16 +1,21 @@
-"""What the page's pictures have in their headers whatever run they show: taken from Python's own pictures of a run."""
+"""What the page's pictures have in their headers whatever run they show: taken from Python's own pictures of a run.
+
+Its words are in the language of the run that asks.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from model.language import tr
 from viz import notebook
 from viz.canvas.beam_tree import tree_picture
 from viz.canvas.long_map import LongWindow, long_map
 from viz.canvas.move_query import PLANE, move_query
 from viz.drawing import Drawing, named
 from viz.html import chips
+from viz.labels import say_header, say_label
 from viz.special.temperature import live_weights
 from viz.steps.head import COLOURS
 from viz.steps.table import table
@@ -41,7 +46,7 @@ def headers(trace: Any, taus: Sequence[float], scope: str) -> dict[str, Any]:
         "softmax": live_weights(trace.attention(kind.name, kind.layers[0]), 0, ((), ()), (), **live).header,
         "lines": {kind.name: notebook.lines(trace, kind.name).drawings[0].header for kind in trace.kinds},
         "heads": notebook.heads(trace).drawings[0].header,
-        "tokens": chips("Tokens", trace.src_tokens[:1], trace.src_ids[:1], ENCODER, chosen=-1),
+        "tokens": chips(tr("Tokens"), trace.src_tokens[:1], trace.src_ids[:1], ENCODER, chosen=-1),
         "positions": _positions(),
         "move": _move(trace.attention(kind.name, kind.layers[0])),
         "map": _map(),
@@ -71,21 +76,22 @@ def _map() -> dict[str, Any]:
 
 def _positions() -> dict[str, Any]:
     """Embedding + position = what the encoder reads."""
-    symbols = {"embedding": "embedding √d_model", "positional": "position", "sum": "sum"}
+    names = {"embedding": say_label("embedding √d_model"), "positional": say_label("position"), "sum": say_label("sum")}
     row = {"rows": "query", "columns": "model"}
     embedding, position, total = (
-        {"symbol": symbol, "array": name, "range": name} | row for name, symbol in symbols.items()
+        {"symbol": symbol, "array": name, "range": name} | row for name, symbol in names.items()
     )
-    return {
-        "title": "Embedding + position",
+    header = {
+        "title": tr("Embedding + position"),
         "step": 0,
         "steps": 1,
         "chosen": {"query": 0, "model": 0},
         "path": EMBEDDING,
         "equations": [[embedding, "+", position, "=", total | {"result": True}]],
-        "ranges": {name: {"robust": [name]} for name in symbols},
-        "axes": table()["axes"] | {"query": {"title": "tokens"}},
-        "arrays": [named(EMBEDDING, name) for name in symbols],
+        "ranges": {name: {"robust": [name]} for name in names},
+        "axes": table()["axes"] | {"query": {"title": say_label("tokens")}},
+        "arrays": [named(EMBEDDING, name) for name in names],
         "colours": COLOURS,
         "scales": colour_scales(),
     }
+    return say_header(header)

@@ -1,12 +1,13 @@
-"""The scripts of the static page, joined: a file that opens from a disk cannot import modules."""
+"""The scripts of the static page, joined, in the language of this run: a file from a disk cannot import modules."""
 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from viz.drawing import files_of
+from model.language import language, later, tr
+from viz.drawing import SCRIPTS, files_of, signs
 
 SITE = Path(__file__).parent
 ENGINE = ("products", "half", "safetensors", "tokenizer", "network", "decoding", "interventions", "boxes", "proof")
@@ -19,13 +20,18 @@ COMPONENTS = (
     *("chips", "whole_model", "matrices", "temperature", "mosaic", "lines", "beam_tree", "move_query", "long_map"),
 )
 """the app's pictures that the page draws with"""
-CALLED = {'"Temperature τ, redrawn in the browser"': '"Temperature"'}
+CALLED = {"Temperature τ, redrawn in the browser": later("Temperature")}
 """where the page has a name of its own for what the app's scripts say"""
 
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
 _LEFT_OUT = re.compile(r"^ *(?://.*\n)?|(?<=[;{,)]) +// .*$", re.MULTILINE)
+_LOOSE = re.compile(
+    r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`|/(?![ /*])(?:[^/\\]|\\.)+/)"""
+    r"| ?(=>|[=!]==|>=|<=|\*\*|\+=|[=,:?{}<>*;()]|&&|\|\|) ?"
+)
+"""a text or a regular expression, which stays as it is; or a sign with spaces that it does not need"""
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_SAID = re.compile(r'\btr\(("(?:[^"\\\n]|\\.)*")\)')
+_SAID = re.compile(r'\btr\(\s*("(?:[^"\\\n]|\\.)*")([,)])')
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:class|function\*?|const) (\w+))", re.MULTILINE)
 
 
@@ -35,13 +41,21 @@ def joined(names: Iterable[str]) -> str:
     Args:
         names: of the files, without ending; each after those that it imports.
     """
-    parts = []
+    return _tight("\n".join((_shortened(SCRIPTS / "shared/words.js"), *_modules(names))))
+
+
+def page() -> str:
+    """The script of the page itself, with the app's pictures."""
+    return _tight("\n".join((f"const SIGNS = {signs(language())};", pictures(), *_modules(PAGE))))
+
+
+def _modules(names: Iterable[str]) -> Iterator[str]:
+    yield "const modules = {};"
     for name in names:
         code = _shortened(SITE / f"js/{name}.js")
         exported = ", ".join(_EXPORT.findall(code))
         code = _EXPORT.sub("", _IMPORT.sub(r"const \1 = modules.\2;", code))
-        parts.append(f"modules.{name} = (() => {{\n{code}\nreturn {{ {exported} }};\n}})();")
-    return "\n".join(("const modules = {};", *parts))
+        yield f"modules.{name} = (() => {{\n{code}\nreturn {{ {exported} }};\n}})();"
 
 
 def pictures(components: Iterable[str] = COMPONENTS) -> str:
@@ -71,6 +85,21 @@ def _style(file: Path) -> str:
 def _shortened(file: Path) -> str:
     """The script without comments and without indentation: a fifth of what readers would load.
 
-    The page is in English, so its words stand there without the function that says them in another language.
+    Its words stand in it in the language of this run, those without facts without the function that says them.
     """
-    return _SAID.sub(lambda said: CALLED.get(said[1], said[1]), _LEFT_OUT.sub("", file.read_text(encoding="utf-8")))
+    return _SAID.sub(_say, _LEFT_OUT.sub("", file.read_text(encoding="utf-8")))
+
+
+def _tight(script: str) -> str:
+    """Without spaces that it does not need; a line on which a template may stand in another one stays."""
+
+    def tight(line: str) -> str:
+        return line if line.count("`") > 2 else _LOOSE.sub(lambda each: each[1] or each[2], line)
+
+    return "\n".join(map(tight, script.split("\n")))
+
+
+def _say(found: re.Match[str]) -> str:
+    text = json.loads(found[1])
+    said = json.dumps(tr(CALLED.get(text, text)), ensure_ascii=False)
+    return said if found[2] == ")" else f"tr({said},"

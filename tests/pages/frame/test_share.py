@@ -11,9 +11,11 @@ from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.checkpoints.translator import Translator
 from model.interventions import HeadGate, LiftCausalMask
 from model.interventions.link import decode
+from model.language import speaking
 from model.run import Place, Request
 from pages.frame.course import DRAFT
 from pages.frame.share import SITE_VARIABLE, frame_of, qr_code, site_address, where_it_works
+from pages.text import languages
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.9.1", "::1", "[::1]", "0.0.0.0", "app.localhost"])
@@ -76,6 +78,8 @@ def test_the_static_page_shows_the_same_run(translator: Translator, monkeypatch:
     assert decode(asked["changes"][0]) == changes
     assert "changes" not in site_address(translator, Request("A dog."), place)
     assert site_address(replace(translator, name="another"), request, place) == ""
+    with speaking(languages()["de"]):
+        assert urlsplit(site_address(translator, request, place)).path == "/page/index.de.html"
 
 
 def test_the_dialog_leads_to_the_static_page_only_where_the_operator_says_so(open_app, monkeypatch) -> None:

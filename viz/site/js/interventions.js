@@ -45,7 +45,7 @@ const TYPES = {
     fields: ["groups*", "kind", "layer"],
     cached: () => true,
     edits: ({ groups, ...address }, model) => {
-      if (model.config.n_heads % groups) throw new Error(`${model.config.n_heads} heads cannot be divided into ${groups} groups of the same size`);
+      if (model.config.n_heads % groups) throw new Error(tr("{heads} heads cannot be divided into {groups} groups of the same size", { heads: model.config.n_heads, groups }));
       const share = (vectors, shape) => shareInGroups(vectors, shape, groups);
       return attentionPaths(address, model).flatMap((path) => [[`${path}.k`, share], [`${path}.v`, share]]);
     },
@@ -81,7 +81,7 @@ const TYPES = {
     fields: ["window", "stride", "global_tokens", "block", "kind", "layer"],
     cached: () => false,
     edits: ({ window, stride, global_tokens = [], block, ...address }, model) => {
-      if (!window && !stride && !block && !global_tokens.length) throw new Error("a pattern needs a window, a stride, global tokens or a block");
+      if (!window && !stride && !block && !global_tokens.length) throw new Error(tr("a pattern needs a window, a stride, global tokens or a block"));
       const kept = (i, j) => i === j
         || (window && Math.abs(i - j) < window)
         || (stride && (i - j) % stride === 0)
@@ -149,7 +149,7 @@ const TYPES = {
     fields: ["order*", "side"],
     cached: ({ side = "source" }) => side === "source",
     edits: ({ order, side = "source" }, { sinusoids, config: { d_model, max_len } }) => {
-      if (order.length > max_len) throw new Error(`the order has ${order.length} positions; the model has ${max_len}`);
+      if (order.length > max_len) throw new Error(tr("the order has {count} positions; the model has {most}", { count: order.length, most: max_len }));
       const shuffle = (positional, [n]) => {
         positional.set(sinusoids.subarray(0, n * d_model));
         order.slice(0, n).forEach((position, i) => positional.set(sinusoids.subarray(position * d_model, (position + 1) * d_model), i * d_model));
@@ -217,7 +217,7 @@ function attentionPaths({ kind, layer, head }, { config }, kinds = Object.keys(K
     const [stack, name] = KINDS[each];
     return layersOf(stack, layer, config).map((number) => `${stack}.layers.${number}.${name}`);
   });
-  if (!paths.length) throw new Error(`the model has no attention kind=${kind ?? "all"}, layer=${layer ?? "all"}, head=${head ?? "all"}`);
+  if (!paths.length) throw new Error(tr("the model has no such attention: {place}", { place: JSON.stringify({ kind, layer, head }) }));
   return paths;
 }
 
@@ -225,7 +225,7 @@ function sublayerPaths({ stack, layer, name }, { config }) {
   const paths = Object.entries(SUBLAYERS).filter(([each]) => (stack ?? each) === each).flatMap(([each, names]) =>
     layersOf(each, layer, config).flatMap((number) => names.filter((one) => (name ?? one) === one).map((one) => `${each}.layers.${number}.${one}`)),
   );
-  if (!paths.length) throw new Error(`the model has no sub-layer stack=${stack ?? "all"}, layer=${layer ?? "all"}, name=${name ?? "all"}`);
+  if (!paths.length) throw new Error(tr("the model has no such sub-layer: {place}", { place: JSON.stringify({ stack, layer, name }) }));
   return paths;
 }
 
@@ -300,12 +300,12 @@ const CHECKS = {
 };
 
 function check({ type, ...values }) {
-  if (!Object.hasOwn(TYPES, type)) throw new Error(`this page has no change ${JSON.stringify(type)}; it has ${Object.keys(TYPES).join(", ")}`);
+  if (!Object.hasOwn(TYPES, type)) throw new Error(tr("this page has no change {type}; it has {names}", { type: JSON.stringify(type), names: Object.keys(TYPES).join(", ") }));
   const names = FIELDS[type].map((field) => field.replace("*", ""));
   const lacking = FIELDS[type].filter((field) => field.endsWith("*")).map((field) => field.slice(0, -1)).find((field) => values[field] === undefined);
-  if (lacking) throw new Error(`${type} lacks its ${lacking}`);
+  if (lacking) throw new Error(tr("{type} lacks its {lacking}", { type, lacking }));
   for (const [name, value] of Object.entries(values)) {
-    if (!names.includes(name)) throw new Error(`${type} takes no ${name} in this page; it takes ${names.join(", ")}`);
-    if (value !== null && !CHECKS[name](value)) throw new Error(`${type} cannot have ${name}=${JSON.stringify(value)}`);
+    if (!names.includes(name)) throw new Error(tr("{type} takes no {name} in this page; it takes {names}", { type, name, names: names.join(", ") }));
+    if (value !== null && !CHECKS[name](value)) throw new Error(tr("{type} cannot have {name}={value}", { type, name, value: JSON.stringify(value) }));
   }
 }

@@ -16,7 +16,7 @@ export async function load(file, onProgress, note) {
   }
   const bytes = await fromServer(file, onProgress);
   if (!(await isWhole(bytes, file.hash))) {
-    throw new Failure("The model came damaged: its checksum is not the one that this page expects. Reload the page to load it again.");
+    throw new Failure(tr("The model came damaged: its checksum is not the one that this page expects. Reload the page to load it again."));
   }
   await keep(file.name, bytes, note);
   return bytes;
@@ -35,28 +35,42 @@ async function fromServer({ name, size }, onProgress) {
   try {
     response = await fetch(name);
   } catch {
-    throw new Failure("The model could not be loaded: there is no connection. What you see is a recorded run; reload the page to try again.");
+    throw new Failure(tr("The model could not be loaded: there is no connection. What you see is a recorded run; reload the page to try again."));
   }
-  if (!response.ok) throw new Failure(`The model could not be loaded: the server answered ${response.status}. What you see is a recorded run.`);
+  if (!response.ok) throw new Failure(tr("The model could not be loaded: the server answered {status}. What you see is a recorded run.", { status: response.status }));
   let bytes;
   try {
     bytes = new Uint8Array(size);
   } catch {
     throw new Failure(tooLittleMemory());
   }
+  const tooLong = () => new Failure(tr("The model came damaged: it is longer than this page expects. Reload the page to load it again."));
+  const reader = readerOf(response.body);
   let place = 0;
-  const reader = response.body.getReader();
-  for (let { done, value } = await reader.read(); !done; { done, value } = await reader.read()) {
-    if (place + value.length > size) throw new Failure("The model came damaged: it is longer than this page expects. Reload the page to load it again.");
-    bytes.set(value, place);
-    place += value.length;
-    onProgress(value.length);
+  for (let ended = false; place < size && !ended; ) {
+    const { done, value } = await reader.read(bytes.subarray(place)); // which a plain reader takes no notice of
+    if (!bytes.length) bytes = new Uint8Array(value.buffer);
+    else if (value?.length > size - place) throw tooLong();
+    else if (value) bytes.set(value, place);
+    place += value?.length ?? 0;
+    onProgress(value?.length ?? 0);
+    ended = done;
   }
+  if (place === size && !(await reader.read(new Uint8Array(1))).done) throw tooLong();
   return bytes.buffer;
 }
 
+// One that fills the file's own array, where the browser has it: pieces would hold as much memory again for a while.
+function readerOf(body) {
+  try {
+    return body.getReader({ mode: "byob" });
+  } catch {
+    return body.getReader();
+  }
+}
+
 export function tooLittleMemory() {
-  return "This device has too little free memory for the model, about 300 MB. What you see is a recorded run: close other tabs and reload, or use a computer.";
+  return tr("This device has too little free memory for the model, about 300 MB. What you see is a recorded run: close other tabs and reload, or use a computer.");
 }
 
 // Only pages that came safely, and files, may compute checksums.
@@ -81,7 +95,7 @@ async function keep(name, bytes, note) {
     const cache = await caches.open(KEPT);
     await cache.put(name, new Response(new Blob([bytes])));
   } catch {
-    note("The model is ready. This browser has no room to keep it, so the next visit loads it again.");
+    note(tr("The model is ready. This browser has no room to keep it, so the next visit loads it again."));
   }
 }
 

@@ -17,9 +17,8 @@ const pathOf = ({ kind, layer }) => kinds[kind].paths[layer]; // of an attention
 
 class NotRecorded extends Error {}
 
-// A run as the pictures take it: { text, translation, source, target: ids, tokens: pieces, candidates: the most probable
-// of each row, score: log p, changes, arrays by hook path }.
-function recordedRun({ described, bytes, ...run }) {
+// Arrays by hook path.
+function recordedArrays({ described, bytes }) {
   const letters = atob(bytes);
   const all = Uint8Array.from(letters, (letter) => letter.charCodeAt(0)).buffer;
   const Types = { f4: Float32Array, f2: Uint16Array, bits: Uint8Array };
@@ -31,14 +30,15 @@ function recordedRun({ described, bytes, ...run }) {
     const values = { f4: () => sent, f2: () => widened(sent), bits: () => Uint8Array.from({ length: size }, (_, at) => (sent[at >> 3] >> (at & 7)) & 1) };
     return [path, { shape, values: values[type]() }];
   };
-  const arrays = Object.fromEntries(described.map(read));
-  const [embedding, positional, sum] = headers.positions.arrays;
-  arrays[sum] = { ...arrays[positional], values: arrays[positional].values.map((added, at) => added + arrays[embedding].values[at]) };
-  return { ...run, changes: [], arrays };
+  return Object.fromEntries(described.map(read));
 }
 
+const { described, bytes, ...recorded } = JSON.parse(at("recording").textContent);
+
 const state = {
-  run: recordedRun(JSON.parse(at("recording").textContent)),
+  // A run as the pictures take it: { text, translation, source, target: ids, tokens: pieces, candidates: the most
+  // probable of each row, score: log p, changes, arrays by hook path }.
+  run: { ...recorded, changes: [], arrays: recordedArrays({ described, bytes }) },
   place: { ...words.place },
   learned: {}, // arrays of the attention at `path`, which the model gave
   changes: [],
@@ -47,12 +47,14 @@ const state = {
   at: ["decoder.softmax", 1, 1], // box of the whole model, position in each stack
   step: 0, // the step of the story that is on screen
   part: 4, // of the seven steps of a head, below the story
+  whole: false, // whether all of the page has come, with what is recorded of a head
   live: false,
   waiting: null, // what was typed before the model is here
   translating: false,
   drawing: false, // whether pictures are being drawn
 };
 let thread = null;
+const whole = new Promise((resolve) => (document.readyState === "loading" ? document.addEventListener("DOMContentLoaded", resolve) : resolve()));
 
 // --- pictures ------------------------------------------------------------------------------------------------------
 
@@ -74,6 +76,8 @@ const PICTURES = {
   "move-picture": moveQuery,
   "map-picture": headMap,
 };
+
+const FIRST = "model-picture";
 
 // The mask that hides something is the decoder's own.
 function maskPlace() {
@@ -359,8 +363,9 @@ async function drawVisible() {
   state.drawing = false;
 }
 
+// The first picture does not wait for what the others need.
 function nextToDraw() {
-  return [...visible].find((id) => stale.has(id) && (state.live || !at(id).classList.contains("waits")));
+  return [...visible].find((id) => stale.has(id) && (state.whole || id === FIRST) && (state.live || !at(id).classList.contains("waits")));
 }
 
 async function draw(id) {
@@ -372,7 +377,7 @@ async function draw(id) {
     host.classList.remove("waits");
   } catch (error) {
     host.classList.add("waits");
-    if (!(error instanceof NotRecorded)) note(`A picture could not be drawn: ${error.message}`);
+    if (!(error instanceof NotRecorded)) note(tr("A picture could not be drawn: {error}", { error: error.message }));
     else if (!state.live) stale.add(id);
   }
 }
@@ -380,7 +385,10 @@ async function draw(id) {
 function mount(host, { component, data, key }) {
   if (!host.shadowRoot) host.attachShadow({ mode: "open" }).innerHTML = window.components[component].html;
   const send = (event, value) => ON[event]?.(value, host.id);
+  const before = host.shadowRoot.querySelectorAll("canvas");
   window.components[component].mount({ parentElement: host.shadowRoot, data, key, setTriggerValue: send, setStateValue() {} });
+  // What the picture has replaced would hold its pixels until the browser's next cleaning.
+  for (const canvas of before) if (!canvas.isConnected) canvas.width = 0;
   if (!performance.getEntriesByName("first-picture").length) performance.mark("first-picture");
 }
 
@@ -415,7 +423,7 @@ const ON = {
 // --- what is chosen ------------------------------------------------------------------------------------------------
 
 function nameOf({ kind, layer, head }) {
-  return `${kinds[kind].title}, layer ${layer}, head ${head}`;
+  return tr("{kind}, layer {layer}, head {head}", { kind: kinds[kind].title, layer, head });
 }
 
 function choosePlace(place) {
@@ -468,7 +476,7 @@ function say() {
   for (const each of at("more").options) each.disabled = each.value === "window" && place.kind === "cross";
   for (const each of document.querySelectorAll(".head-name")) each.textContent = nameOf(place);
   at("kind").value = place.kind;
-  at("layer").replaceChildren(...layersOf(place.kind).map((layer) => option(layer, `layer ${layer}`)));
+  at("layer").replaceChildren(...layersOf(place.kind).map((layer) => option(layer, tr("layer {layer}", { layer }))));
   at("layer").value = place.layer;
   at("head-list").replaceChildren(...range(config.n_heads).map(headItem));
   const gate = state.changes.some((change) => change.type === "HeadGate" && isHere(change));
@@ -510,7 +518,8 @@ function headItem(head) {
   const key = weights.indexOf(Math.max(...weights));
   const query = rowNames(kind)[row];
   const button = Object.assign(document.createElement("button"), { type: "button" });
-  button.append(`head ${head}`, Object.assign(document.createElement("small"), { textContent: `${query}: ${weights[key].toFixed(2)} to ${labels(state.run.tokens[kinds[kind].keys])[key]}` }));
+  const textContent = tr("{query}: {weight} to {key}", { query, weight: fixed(weights[key], 2), key: labels(state.run.tokens[kinds[kind].keys])[key] });
+  button.append(tr("head {head}", { head }), Object.assign(document.createElement("small"), { textContent }));
   button.setAttribute("aria-pressed", String(head === state.place.head));
   button.addEventListener("click", () => choosePlace({ head }));
   const node = document.createElement("li");
@@ -518,17 +527,18 @@ function headItem(head) {
   return node;
 }
 
+// As it stands in a program, and where it acts.
 function inWords({ type, ...fields }) {
   const { kind, layer, head, ...values } = fields;
-  const place = [kind && kinds[kind].title, layer !== undefined && `layer ${layer}`, head !== undefined && `head ${head}`].filter(Boolean).join(", ");
-  const what = Object.entries(values).map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(", ");
-  return [type.replace(/(?<=[a-z])(?=[A-Z])/g, " "), what, place].filter(Boolean).join(" · ");
+  const place = [kind && kinds[kind].title, layer !== undefined && tr("layer {layer}", { layer }), head !== undefined && tr("head {head}", { head })].filter(Boolean).join(", ");
+  const what = Object.entries(values).map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(", ");
+  return [`${type}(${what})`, place].filter(Boolean).join(" · ");
 }
 
 function changeItem(change) {
   const node = document.createElement("li");
-  const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Remove" });
-  button.setAttribute("aria-label", `Remove ${inWords(change)}`);
+  const button = Object.assign(document.createElement("button"), { type: "button", textContent: tr("Remove") });
+  button.setAttribute("aria-label", tr("Remove {change}", { change: inWords(change) }));
   button.addEventListener("click", () => setChanges(state.changes.filter((each) => each !== change)));
   node.append(inWords(change), " ", button);
   return node;
@@ -600,7 +610,7 @@ async function loadModel() {
     await thread.ask("load", { weights, vocabulary, config }, { moved: [weights, vocabulary] });
   } catch (error) {
     at("loading").hidden = true;
-    note(error instanceof Failure ? error.message : error instanceof RangeError || /memory|alloc/i.test(error.message) ? tooLittleMemory() : `The model could not be started: ${error.message}. What you see is a recorded run.`);
+    note(error instanceof Failure ? error.message : error instanceof RangeError || /memory|alloc/i.test(error.message) ? tooLittleMemory() : tr("The model could not be started: {error}. What you see is a recorded run.", { error: error.message }));
     return;
   }
   at("loading").hidden = true;
@@ -619,7 +629,7 @@ async function loadModel() {
 async function translate(text) {
   if (!state.live) {
     state.waiting = text;
-    note("Your sentence waits for the model.");
+    note(tr("Your sentence waits for the model."));
     return;
   }
   note("");
@@ -649,7 +659,8 @@ async function prove() {
   const claims = await thread.ask("prove", { source, target });
   for (const { name, error, holds } of claims ?? []) {
     const node = document.querySelector(`[data-claim="${name}"] small`);
-    node.textContent = `${holds ? "✓ holds" : "✗ does not hold"}, largest error ${error ? error.toExponential(1) : 0}`;
+    const most = written(error ? error.toExponential(1) : "0");
+    node.textContent = holds ? tr("✓ holds, largest error {most}", { most }) : tr("✗ does not hold, largest error {most}", { most });
   }
 }
 
@@ -669,9 +680,9 @@ async function rerun() {
     if (!changes.length) return;
     const onProgress = (sofar) => (at("changed").textContent = `${sofar} …`);
     const changed = await thread.ask("translate", { text, beam: words.beam, changes }, { onProgress });
-    if (changed) at("changed").textContent = changed.text === state.run.translation ? `${changed.text} (as before)` : changed.text;
+    if (changed) at("changed").textContent = changed.text === state.run.translation ? tr("{text} (as before)", changed) : changed.text;
   } catch (error) {
-    note(`The change cannot be made: ${error.message}.`);
+    note(tr("The change cannot be made: {error}.", { error: error.message }));
     // The one made last; of a link any may be wrong.
     state.changes = state.made ? state.changes.slice(0, -1) : [];
     say();
@@ -690,9 +701,12 @@ function parameters() {
 
 function showLink() {
   const query = parameters();
+  const here = `?${query}${state.step ? `#${SECTIONS[state.step].id}` : ""}`;
+  for (const link of document.querySelectorAll("#languages a")) link.href = link.getAttribute("href").replace(/[?#].*|$/, here);
+  if (words.language !== "en") query.set("lang", words.language);
   at("open").href = `${words.app}${state.changes.length ? "what_if" : ""}?${query}`;
   try {
-    history.replaceState(null, "", `?${query}${state.step ? `#${SECTIONS[state.step].id}` : ""}`);
+    history.replaceState(null, "", here);
   } catch {
     // A file opened from a disk may have no address of its own; nothing else depends on it.
   }
@@ -711,13 +725,14 @@ function readLink() {
   try {
     state.changes = readChanges(query.get("changes"));
   } catch {
-    note("The changes in this link are not whole: was it cut off when it was copied?");
+    note(tr("The changes in this link are not whole: was it cut off when it was copied?"));
   }
 }
 
 // --- the story -----------------------------------------------------------------------------------------------------
 
-const TOP = 100; // pixels
+const TOP = 10; // percent of the window: a step whose title stands there is the current one
+let going = false; // whether the page scrolls to a step by itself
 const SECTIONS = [...document.querySelectorAll(".step")];
 
 function goTo(step, scroll = true) {
@@ -725,15 +740,22 @@ function goTo(step, scroll = true) {
   SECTIONS.forEach((section, number) => section.classList.toggle("current", number === state.step));
   at("back").disabled = state.step === 0;
   at("next").disabled = state.step === SECTIONS.length - 1;
-  at("where").textContent = state.step ? `${state.step} of ${SECTIONS.length - 1}` : "The whole model";
+  at("where").textContent = state.step ? tr("{step} of {steps}", { step: state.step, steps: SECTIONS.length - 1 }) : tr("The whole model");
+  going = scroll && atTop() !== state.step;
   if (scroll) SECTIONS[state.step].scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   showLink();
 }
 
-// The step whose title has reached the top, after somebody has scrolled there.
+function atTop() {
+  const top = (innerHeight * TOP) / 100 + 1;
+  return Math.max(SECTIONS.findLastIndex((section) => section.getBoundingClientRect().top < top), 0);
+}
+
+// After somebody has scrolled, by wheel, finger, key or bar; on the way to a step that was chosen, others do not count.
 function follow() {
-  const step = Math.max(SECTIONS.findLastIndex((section) => section.getBoundingClientRect().top < TOP), 0);
-  if (!document.body.classList.contains("present") && step !== state.step) goTo(step, false);
+  const step = atTop();
+  if (step === state.step) going = false;
+  else if (!going && !document.body.classList.contains("present")) goTo(step, false);
 }
 
 function onKey(event) {
@@ -748,7 +770,7 @@ function listen() {
     event.preventDefault();
     const text = at("sentence").value.trim().split(/\s+/).join(" ");
     if (text) translate(text);
-    else note("Type an English sentence first.");
+    else note(tr("Type an English sentence first."));
   });
   at("ask").addEventListener("click", loadModel);
   at("gate").addEventListener("click", () => toggle("HeadGate", { gate: 0 }));
@@ -763,7 +785,10 @@ function listen() {
     goTo(state.step);
   });
   document.addEventListener("keydown", onKey);
-  for (const event of ["wheel", "touchmove", "scrollend"]) addEventListener(event, () => requestAnimationFrame(follow), { passive: true });
+  // Not every browser says when a scroll has ended, so what counts is which steps reach the top.
+  const passing = new IntersectionObserver(follow, { rootMargin: `0px 0px -${100 - TOP}%` });
+  for (const section of SECTIONS) passing.observe(section);
+  for (const event of ["wheel", "touchmove", "keydown", "scrollend"]) addEventListener(event, () => (going = false), { passive: true, capture: true });
   addEventListener("hashchange", () => goTo(stepOfHash()));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw());
 }
@@ -781,13 +806,30 @@ function start() {
   readLink();
   at("translation").textContent = state.run.translation;
   listen();
-  goTo(stepOfHash(), Boolean(location.hash));
+  const toCard = location.hash === "#card"; // as the pages of other languages link to it
+  goTo(stepOfHash(), Boolean(location.hash) && !toCard);
+  if (toCard) {
+    at("card").open = true;
+    at("card").scrollIntoView();
+  }
   say();
   for (const id of Object.keys(PICTURES)) observer.observe(at(id));
+}
+
+// What stands behind the scripts, because the first picture does without it.
+async function startTheRest() {
+  await whole;
+  const { arrays } = state.run;
+  Object.assign(arrays, recordedArrays(JSON.parse(at("recorded-head").textContent)));
+  const [embedding, positional, sum] = headers.positions.arrays;
+  arrays[sum] = { ...arrays[positional], values: arrays[positional].values.map((added, at) => added + arrays[embedding].values[at]) };
+  state.whole = true;
+  drawVisible();
   if (isMetered()) at("ask").hidden = false;
   else loadModel();
   if (words.serviceWorker) navigator.serviceWorker?.register("service-worker.js").catch(() => {});
 }
 
 start();
+startTheRest();
 window.started = true;

@@ -2,7 +2,8 @@
 
 import { widened } from "./half.js";
 
-// Name -> Float32Array, row by row as PyTorch stores it. Throws an Error for other types of numbers than F16 and F32.
+// Name -> Float32Array, row by row as PyTorch stores it. The buffer is used
+// up. Throws an Error for other types of numbers than F16 and F32.
 export function readSafetensors(buffer) {
   const length = Number(new DataView(buffer).getBigUint64(0, true));
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
@@ -16,5 +17,7 @@ export function readSafetensors(buffer) {
     const whole = place % Type.BYTES_PER_ELEMENT ? new Type(buffer.slice(place, 8 + length + end)) : new Type(buffer, place, (end - start) / Type.BYTES_PER_ELEMENT);
     tensors.set(name, dtype === "F16" ? widened(whole) : whole);
   }
+  // Widened numbers need the file no longer: 19 MB, which would stay until the browser's next cleaning.
+  if (![...tensors.values()].some((values) => values.buffer === buffer)) buffer.transfer?.(0);
   return tensors;
 }

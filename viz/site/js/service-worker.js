@@ -11,11 +11,12 @@ self.addEventListener("fetch", (event) => {
 
 async function page(request) {
   const cache = await caches.open(KEPT);
+  const { pathname } = new URL(request.url); // one for each language; what follows it chooses a sentence
   try {
     const answer = await fetch(request);
-    if (answer.ok) await cache.put("./", answer.clone()).catch(() => {});
+    if (answer.ok) await cache.put(pathname, answer.clone()).catch(() => {});
     return answer;
   } catch {
-    return (await cache.match("./")) ?? Response.error();
+    return (await cache.match(pathname)) ?? Response.error();
   }
 }

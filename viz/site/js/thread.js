@@ -9,7 +9,7 @@ export class Thread {
     this.worker.onmessage = ({ data }) => this.hear(data);
     this.worker.onerror = (event) => {
       event.preventDefault();
-      for (const { reject } of this.asked.values()) reject(new Error(event.message || "the model's thread has stopped"));
+      for (const { reject } of this.asked.values()) reject(new Error(event.message || tr("the model's thread has stopped")));
       this.asked.clear();
     };
   }

@@ -138,7 +138,7 @@ export class Answers {
 
   idsOf(text) {
     const source = [...this.tokenizer.encode(text), EOS];
-    if (source.length > MOST_TOKENS) throw new Error(`This text has ${source.length} tokens; up to ${MOST_TOKENS} can be translated here.`);
+    if (source.length > MOST_TOKENS) throw new Error(tr("This text has {count} tokens; up to {most} can be translated here.", { count: source.length, most: MOST_TOKENS }));
     return source;
   }
 

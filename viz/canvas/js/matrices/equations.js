@@ -1,6 +1,8 @@
-// needs: shared/payload.js
+// needs: shared/payload.js shared/words.js
 // Makes matrices of a table of equations and a run's arrays. viz/steps/table.py says what the rows of the table mean; the
 // header has `equations` and `ranges`, the `axes` that they name, with `labels` and `notes`, and the `facts`.
+
+const SAID = { with: tr("with"), "what head {head} adds": tr("what head {head} adds") }; // words of the table
 
 // Equations in which each row has become a matrix: { symbol, values, rows, columns, low, high, allowed, ... }.
 function equationsOf(header, arrays) {
@@ -33,7 +35,7 @@ function holds(part, facts) {
 
 // The part of the table with facts in place of their names in braces.
 function filled(part, facts) {
-  if (typeof part === "string") return part.replace(/\{(\w+)\}/g, (_, name) => facts[name]);
+  if (typeof part === "string") return (SAID[part] ?? part).replace(/\{(\w+)\}/g, (_, name) => facts[name]);
   if (Array.isArray(part)) return part.map((each) => filled(each, facts));
   if (typeof part !== "object" || part === null) return part;
   return Object.fromEntries(Object.entries(part).map(([name, value]) => [name, filled(value, facts)]));
