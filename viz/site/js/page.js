@@ -630,10 +630,13 @@ async function translate(text) {
   if (!state.live) {
     state.waiting = text;
     note(tr("Your sentence waits for the model."));
+    showLink();
     return;
   }
   note("");
-  state.translating = text;
+  Object.assign(state, { translating: text, waiting: null });
+  words.asked = null;
+  showLink();
   at("translation").textContent = "";
   try {
     const onProgress = (sofar) => (at("growing").textContent = `${sofar} …`);
@@ -694,7 +697,7 @@ async function rerun() {
 // Sentence, head and changes with the names and the form that the app's links have (model/interventions/link.py).
 function parameters() {
   const { kind, layer, head } = state.place;
-  const query = new URLSearchParams({ source: state.run.text, see: `${kind}.${layer}.${head}` });
+  const query = new URLSearchParams({ source: state.translating || state.waiting || words.asked || state.run.text, see: `${kind}.${layer}.${head}` });
   if (state.changes.length) query.set("changes", `[${state.changes.map(textOf).join(",")}]`);
   return query;
 }
@@ -731,8 +734,8 @@ function readLink() {
 
 // --- the story -----------------------------------------------------------------------------------------------------
 
-const TOP = 10; // percent of the window: a step whose title stands there is the current one
-let going = false; // whether the page scrolls to a step by itself
+const TOP = 100; // pixels
+const REST = 150; // milliseconds without a move, after which a scroll has ended: not every browser says so
 const SECTIONS = [...document.querySelectorAll(".step")];
 
 function goTo(step, scroll = true) {
@@ -741,21 +744,14 @@ function goTo(step, scroll = true) {
   at("back").disabled = state.step === 0;
   at("next").disabled = state.step === SECTIONS.length - 1;
   at("where").textContent = state.step ? tr("{step} of {steps}", { step: state.step, steps: SECTIONS.length - 1 }) : tr("The whole model");
-  going = scroll && atTop() !== state.step;
   if (scroll) SECTIONS[state.step].scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   showLink();
 }
 
-function atTop() {
-  const top = (innerHeight * TOP) / 100 + 1;
-  return Math.max(SECTIONS.findLastIndex((section) => section.getBoundingClientRect().top < top), 0);
-}
-
-// After somebody has scrolled, by wheel, finger, key or bar; on the way to a step that was chosen, others do not count.
+// The step whose title has reached the top, after somebody has scrolled there.
 function follow() {
-  const step = atTop();
-  if (step === state.step) going = false;
-  else if (!going && !document.body.classList.contains("present")) goTo(step, false);
+  const step = Math.max(SECTIONS.findLastIndex((section) => section.getBoundingClientRect().top < TOP), 0);
+  if (!document.body.classList.contains("present") && step !== state.step) goTo(step, false);
 }
 
 function onKey(event) {
@@ -785,10 +781,12 @@ function listen() {
     goTo(state.step);
   });
   document.addEventListener("keydown", onKey);
-  // Not every browser says when a scroll has ended, so what counts is which steps reach the top.
-  const passing = new IntersectionObserver(follow, { rootMargin: `0px 0px -${100 - TOP}%` });
-  for (const section of SECTIONS) passing.observe(section);
-  for (const event of ["wheel", "touchmove", "keydown", "scrollend"]) addEventListener(event, () => (going = false), { passive: true, capture: true });
+  for (const event of ["wheel", "touchmove"]) addEventListener(event, () => requestAnimationFrame(follow), { passive: true });
+  let ending;
+  addEventListener("scroll", () => {
+    clearTimeout(ending);
+    ending = setTimeout(follow, REST);
+  }, { passive: true });
   addEventListener("hashchange", () => goTo(stepOfHash()));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw());
 }
