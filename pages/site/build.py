@@ -233,14 +233,17 @@ def _alternates() -> str:
 
 
 def _switch() -> str:
-    """Links to the same page in other languages; page.js lets them keep sentence, head and step."""
+    """Links to the same page in other languages; page.js lets them keep sentence, head and step.
+
+    They stand where they are always in reach: whoever scrolls up to them would leave the step.
+    """
     links = (
         f'<b lang="{one.code}">{one.name}</b>'
         if one is language()
         else f'<a href="{_file("index", one)}" hreflang="{one.code}" lang="{one.code}">{one.name}</a>'
         for one in languages().values()
     )
-    return f'<p id="languages" role="navigation" aria-label="{html.escape(tr("Language"))}">{" · ".join(links)}</p>'
+    return f'<span id="languages" role="group" aria-label="{html.escape(tr("Language"))}">{" · ".join(links)}</span>'
 
 
 def _json(name: str, value: Any) -> str:

@@ -97,8 +97,9 @@ def static_page(checkpoint: str, rounds: int = ROUNDS) -> Iterator[Row]:
             ("longest gap between frames meanwhile; aim 50 ms", "gap"),
         ):
             yield _row(what, [each[key] for each in opened], products)
-        megabytes = statistics.median(each["megabytes"] for each in opened)
-        yield Row("memory of the page's process", f"{megabytes:.0f} MB", "", megabytes, MOST_MEGABYTES, unit="MB")
+        megabytes, empty = (statistics.median(each[key] for each in opened) for key in ("megabytes", "empty"))
+        beside = f"an empty page's {empty:.0f} MB"
+        yield Row("memory of the page's process", f"{megabytes:.0f} MB", beside, megabytes, MOST_MEGABYTES, unit="MB")
         yield from _in_the_page(browser, checkpoint, rounds)
 
 
@@ -113,6 +114,17 @@ def _first_picture(browser: "Browser", address: str) -> float:
     return marks["first-picture"]
 
 
+def _empty_page(browser: "Browser", address: str) -> float:
+    """Megabytes of the process that shows a page with nothing in it: most of them are the browser's own program."""
+    page = window(browser)
+    page.route("**/empty.html", lambda route: route.fulfill(content_type="text/html", body="<!DOCTYPE html>"))
+    page.goto(f"{address}empty.html")
+    page.wait_for_timeout(1000)
+    megabytes = _megabytes(browser)
+    page.context.close()
+    return megabytes
+
+
 def _marks(page: "Page", last: str) -> dict[str, float]:
     """The page's marks as soon as the last is among them."""
     while last not in (marks := page.evaluate(MARKS)):
@@ -121,6 +133,7 @@ def _marks(page: "Page", last: str) -> dict[str, float]:
 
 
 def _open(browser: "Browser", address: str) -> dict[str, float]:
+    empty = _empty_page(browser, address)
     first = _first_picture(browser, address)
     page = window(browser)
     page.goto(address)
@@ -136,6 +149,7 @@ def _open(browser: "Browser", address: str) -> dict[str, float]:
         "redrawn": moved["milliseconds"],
         "gap": moved["gap"],
         "megabytes": _megabytes(browser),
+        "empty": empty,
         "product": page.evaluate(PRODUCT),
     }
     page.context.close()
