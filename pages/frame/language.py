@@ -11,7 +11,6 @@ from pages import PAGES
 from pages.frame.url import TEXTS
 from pages.text import best_language, languages
 from pages.widgets.controls import DEFAULTS
-from viz.labels import say_label
 
 LANG = "lang"
 """in the session and in the link: the code of the language, where one was chosen"""
@@ -40,9 +39,7 @@ def translate_labels() -> None:
     # A control that is there already has its value.
     new = {key: text for key, text in st.query_params.items() if key not in TEXTS and key not in st.session_state}
     # A choice with numbers in it is no label of its own; a token's name begins with its position.
-    said = {key: labels.get(text) or (say_label(text) if text[:1].isupper() else text) for key, text in new.items()}
-    changed = {key: text for key, text in said.items() if text != new[key]}
-    if changed:
+    if changed := {key: labels[text] for key, text in new.items() if labels.get(text, text) != text}:
         st.query_params.update(changed)
         # Streamlit keeps the URL's first values beside the parameters; only another run forgets them.
         st.rerun()

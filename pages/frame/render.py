@@ -28,6 +28,7 @@ from pages.frame.open_page import choose_checkpoint, is_first_visit, open_page, 
 from pages.frame.present_row import show_present_row
 from pages.views import OUTCOME, Control, Offer, OnRequest, Result, View, call
 from pages.views.attention_step_by_step import STEP
+from pages.views.chosen_token import KEY_TOKEN, QUERY
 from pages.views.words import Block, cited_sections, pictures
 from pages.widgets import controls
 from pages.widgets.canvas import draw
@@ -64,6 +65,8 @@ LONGEST_LINE = 900
 """characters that a line of text takes"""
 UNPLACED = ("player", "pictured")
 """looks of controls that stand in no column"""
+LABELLED = ("menu", "choice", "steps", "several")
+"""looks of controls whose value the link names by its label"""
 OPENS = "opens"
 """in the session the page that a picture has asked for; the key of the link to it, which the picture follows"""
 MOST_COLUMNS = 3
@@ -112,6 +115,7 @@ def show_page(
         for title, some in together.items():
             groups.setdefault(some[0].group, []).append(title)
         tabs(titles, page.tabs_key, default=page.first_tab or None, groups=groups)
+    keep_token_in_link(run)
     for view in views if not presents() else ():
         # What only another run has belongs to another scheme of positions, say, and is no gap of this model.
         if missing := [need for need in view.missing(run) if isinstance(need, Need)]:
@@ -123,6 +127,14 @@ def show_page(
                 )
             )
     show_next(run, page)
+
+
+def keep_token_in_link(run: Run) -> None:
+    """At the end of a page: its link names the chosen token also where pictures choose it, and no box on the page."""
+    with st.container(key="token"):
+        for control in (QUERY, KEY_TOKEN):
+            if not controls.is_drawn(control.key):
+                choose(run, control)
 
 
 def show_next(run: Run, page: Page) -> None:
@@ -258,7 +270,7 @@ def choose(run: Run, control: Control, place: Any = st) -> Any:
         control: one with a key, that does not depend on others.
         place: a column or container; the page itself if not given.
     """
-    return _draw_control(control, control.key, control.offer(run, {}), place)
+    return _draw_control(control, control.key, control.offer(run, {}), place, partial(control.named, run, {}))
 
 
 class _Drawn:
@@ -543,13 +555,14 @@ def _choose(
     control = view.controls[name]
     if control not in chosen:
         offer = control.offer(run, values)
-        chosen[control] = _draw_control(control, view.key(name), offer, place) if offer else None
+        named = partial(control.named, run, values)
+        chosen[control] = _draw_control(control, view.key(name), offer, place, named) if offer else None
     return chosen[control]
 
 
-def _draw_control(control: Control, key: str, offer: Offer, place: Any) -> Any:
-    common = {"place": place, "in_link": control.in_link} | ({"help": offer.help} if offer.help else {})
-    _prepare(control, key, offer)
+def _draw_control(control: Control, key: str, offer: Offer, place: Any, named: Callable[[str], list[Any]]) -> Any:
+    common = {"place": place, "unlinked": control.unlinked} | ({"help": offer.help} if offer.help else {})
+    _prepare(control, key, offer, named)
     if offer.limits:
         return _draw_number(control, key, offer, common)
     match control.look:
@@ -573,11 +586,13 @@ def _draw_control(control: Control, key: str, offer: Offer, place: Any) -> Any:
     return _draw_menu(key, offer, common)
 
 
-def _prepare(control: Control, key: str, offer: Offer) -> None:
+def _prepare(control: Control, key: str, offer: Offer, named: Callable[[str], list[Any]]) -> None:
     if control.follows:
         controls.follow_default(key, offer.start)
-    if offer.limits and control.in_link:
+    if offer.limits and not control.unlinked:
         controls.say_if_outside(offer.label, offer.limits, offer.start, key)
+    elif control.look in LABELLED:
+        controls.take_label(key, offer.options, named, of_several=bool(offer.most))
 
 
 def _draw_number(control: Control, key: str, offer: Offer, common: Mapping[str, Any]) -> Any:

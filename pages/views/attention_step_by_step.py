@@ -67,7 +67,6 @@ PROJECTION = choice(
     "Element of",
     lambda _, step: dict(zip(PROJECTIONS, PROJECTIONS, strict=True)) if step == PROJECT else {},
     key="cell_projection",
-    in_link=False,
 )
 CELL = {"query": QUERY, "key": KEY, "dimension": DIMENSION, "model": OUTPUT, "projection": PROJECTION}
 """what a click on a matrix chooses"""
@@ -149,7 +148,7 @@ def _removable(run: Run, query: int, key: int) -> dict[str, str]:
     }
 
 
-REMOVED = menu("Take out", _removable, key="why_without", in_link=False)
+REMOVED = menu("Take out", _removable, key="why_without")
 
 
 @view(

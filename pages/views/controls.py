@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from model.language import tr
+from model.language import speaking, tr
 from model.run import TAUS, Run
+from pages.text import languages
 from viz.labels import say_label
 
 
@@ -95,7 +96,8 @@ class Control:
     limits: tuple[float, float] | Callable | None = None
     key: str = ""
     """of the session and the link, where an older link has another than page-parameter"""
-    in_link: bool = True
+    unlinked: str = ""
+    """why the link does not hold the value; empty: it does"""
     help: str | Callable | None = None
     step: float = 1
     """between two numbers of a slider; a float: its numbers are floats"""
@@ -121,6 +123,15 @@ class Control:
         options = options if isinstance(options, Mapping) else {value: str(value) for value in options}
         start = next(iter(options), None) if start is None else start
         return Offer(label, start, options, help=explained, most=self.most) if options else None
+
+    def named(self, run: Run, chosen: Mapping[str, Any], label: str) -> list[Any]:
+        """The option that has this label in any language, in a list; an empty one: there is none."""
+        for one in languages().values():
+            with speaking(one):
+                offer = self.offer(run, chosen)
+            if found := [value for value, text in (offer.options or {}).items() if text == label]:
+                return found[:1]
+        return []
 
     @property
     def is_text(self) -> bool:

@@ -224,7 +224,7 @@ def _hypotheses(run: Run, beam: int, alpha: float) -> dict[int, str]:
 
 BEAM = slider(f"Beam size (paper: {PAPER_BEAM})", (1, 8), PAPER_BEAM, key="decoding-beam")
 ALPHA = slider(f"Length penalty α (paper: {PAPER_ALPHA})", (0.0, 2.0), PAPER_ALPHA, key="decoding-alpha", step=0.1)
-HYPOTHESIS = menu("Attention along the back-pointers of", _hypotheses, key="decoding-hypothesis", in_link=False)
+HYPOTHESIS = menu("Attention along the back-pointers of", _hypotheses, key="decoding-hypothesis")
 
 
 @view("Beam", code=(beam_steps, BeamTree, length_penalty), needs=WRITES)
@@ -311,7 +311,7 @@ TEMPERATURE = slider("Output temperature T", (0.1, 3.0), 1.0, key="decoding-temp
 TOP_K = number("Top-k (0: all)", lambda run: (0, run.trace.logits.shape[-1]), key="decoding-top-k")
 TOP_P = slider("Top-p (1: all)", (0.05, 1.0), 1.0, key="decoding-top-p", step=0.05)
 SEED = number("Seed", (0, LARGEST_SEED), key="decoding-seed")
-SAMPLE = choice("Show the draw of sample", range(1, SAMPLES + 1), key="decoding-sample", in_link=False)
+SAMPLE = choice("Show the draw of sample", range(1, SAMPLES + 1), key="decoding-sample")
 
 
 @view("Sampling", code=(sampling_distribution, draw, sample), needs=WRITES)

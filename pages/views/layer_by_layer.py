@@ -98,7 +98,6 @@ DIMENSION = number(
     lambda run, stack: (0, run.trace.streams[stack].final.shape[-1] - 1),
     0,
     key="layers_dimension",
-    in_link=False,
 )
 
 

@@ -544,7 +544,6 @@ QUERY = menu(
     lambda run: dict(enumerate(_rotary_axes(run)[0])),
     lambda run: min(query_of(run), len(_rotary_axes(run)[0]) - 1),
     key="pe_query",
-    in_link=False,
     follows=True,
 )
 KEY = menu(
@@ -552,7 +551,6 @@ KEY = menu(
     lambda run: dict(enumerate(_rotary_axes(run)[1])),
     lambda run: min(1, len(_rotary_axes(run)[1]) - 1),
     key="pe_key",
-    in_link=False,
 )
 SHIFTS = 0, 512
 SHIFT = slider(
@@ -718,7 +716,6 @@ ROTATED_QUERY = menu(
     lambda run, scheme: dict(enumerate(axes(run.attention)[0])) if _rotatable(run, scheme) else {},
     query_of,
     key="pe_query",
-    in_link=False,
     follows=True,
 )
 ROTATED_KEY = menu(
@@ -726,7 +723,6 @@ ROTATED_KEY = menu(
     lambda run, scheme: dict(enumerate(axes(run.attention)[1])) if _rotatable(run, scheme) else {},
     lambda run: min(1, len(run.attention.key_tokens) - 1),
     key="pe_key",
-    in_link=False,
 )
 WHOLE_SHIFT = slider(
     "Shift every position by s",

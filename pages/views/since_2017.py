@@ -107,7 +107,7 @@ def _pairs(run: Run) -> tuple[int, int]:
     return 0, -1 if rotary is None or rotary.cos.shape[-1] < 2 else rotary.cos.shape[-1] - 1
 
 
-KEY = menu("Key", _keys, _heaviest, key="since_key", in_link=False)
+KEY = menu("Key", _keys, _heaviest, key="since_key")
 PAIR = slider("Pair of dimensions", _pairs, 2, key="since_pair")
 
 

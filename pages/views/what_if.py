@@ -65,7 +65,9 @@ SHOWN = choice(
     ),
     key="what_if_shown",
 )
-CELL = built("Cell", lambda _: [[]], key="what_if_cell", in_link=False)
+CELL = built(
+    "Cell", lambda _: [[]], key="what_if_cell", unlinked="the list of changes takes it up, which is in the link"
+)
 """the cell that was clicked last, which the list of changes takes up"""
 
 

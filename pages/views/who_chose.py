@@ -47,7 +47,7 @@ def _others(run: Run, row: int) -> dict[int, str]:
     return {one.id: f"{name} {one.probability:.1%}" for one, name in names} | {NOTHING: tr("nothing: its logit alone")}
 
 
-AGAINST = menu("Rather than", _others, key="wrote_against", in_link=False)
+AGAINST = menu("Rather than", _others, key="wrote_against")
 TYPED = text("… or a word that you type", ("", "dog"), key="wrote_typed")
 
 

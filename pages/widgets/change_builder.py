@@ -17,6 +17,7 @@ from pages.widgets.changes import add, list_version, why_unsupported
 from pages.widgets.controls import Options, number, select, several, slider, steps
 from viz.tokens import numbered
 
+DRAFT = "of a change that is being built; what was added to the list is in the link"
 SIDEBAR, ALL = "sidebar", "all"
 SIDES = {"source": later("Source"), "target": later("Target")}
 STACKS = {ALL: later("encoder and decoder"), "encoder": later("encoder"), "decoder": later("decoder")}
@@ -60,13 +61,13 @@ def build(run: Run, drawn: int) -> None:
 
 
 def _temperature(run: Run) -> Intervention:
-    tau = steps("τ", {tau: f"{tau:g}" for tau in TAUS}, "what_if_tau", default=0.5, in_link=False)
+    tau = steps("τ", {tau: f"{tau:g}" for tau in TAUS}, "what_if_tau", default=0.5, unlinked=DRAFT)
     return change.AttentionTemperature(tau, **_place(run))
 
 
 def _gate(run: Run) -> Intervention:
     left, right = st.columns(2)
-    gate = slider(tr("Gate"), (0.0, 1.0), 0.0, "what_if_gate", step=0.05, place=left, in_link=False)
+    gate = slider(tr("Gate"), (0.0, 1.0), 0.0, "what_if_gate", step=0.05, place=left, unlinked=DRAFT)
     words = {"zero": tr("zero"), "mean": tr("its mean (decoder: up to the query)")}
     mode = _pick(tr("What is removed is replaced by"), "mode", words, right)
     return change.HeadGate(gate, mode=mode, **_place(run))
@@ -98,7 +99,7 @@ def _pattern(run: Run) -> Intervention | None:
         "block": tr("blocks"),
     }
     shape = _pick(tr("Pattern"), "pattern", shapes, left)
-    size = number(tr("Its size"), (1, 256), 3, "what_if_pattern_size", place=right, in_link=False)
+    size = number(tr("Its size"), (1, 256), 3, "what_if_pattern_size", place=right, unlinked=DRAFT)
     tokens = (0,)
     if shape == "global":
         tokens = _positions(tr("Global tokens"), "global", numbered(run.attention.key_tokens))
@@ -233,11 +234,11 @@ def _tokens(run: Run, kind: str | None) -> tuple[list[str], list[str]]:
 
 
 def _seed() -> int:
-    return number(tr("Seed"), (0, 9999), 1, "what_if_seed", in_link=False)
+    return number(tr("Seed"), (0, 9999), 1, "what_if_seed", unlinked=DRAFT)
 
 
 def _positions(label: str, key: str, names: list[str]) -> tuple[int, ...]:
-    return tuple(sorted(several(label, dict(enumerate(names)), (), f"what_if_{key}", in_link=False)))
+    return tuple(sorted(several(label, dict(enumerate(names)), (), f"what_if_{key}", unlinked=DRAFT)))
 
 
 def _said(options: Mapping[Any, str]) -> dict[Any, str]:
@@ -249,4 +250,4 @@ def _or_all(numbers: Iterable[int]) -> dict[Any, str]:
 
 
 def _pick(label: str, key: str, options: Options, place: Any = st) -> Any:
-    return select(label, options, f"what_if_{key}", place=place, in_link=False)
+    return select(label, options, f"what_if_{key}", place=place, unlinked=DRAFT)

@@ -28,6 +28,11 @@ OPEN_TAB = "open_tab"
 """in the URL: the tab that a link inside the app opens"""
 LONGEST_IN_LINK = 2_000
 """characters: a server refuses a URL of 64 kB, and one character may take nine bytes there"""
+REASONS = "not in the link"
+"""in the session: why, by key of the controls drawn so far whose value the URL does not hold"""
+DRAWN = "drawn"
+"""in the session: keys of the controls of this run"""
+TOO_LONG = "the text is too long for a link"
 TOKEN = ("query", "key")
 """keys of the controls that name the chosen token"""
 READ = "read"
@@ -133,6 +138,11 @@ def _side(kind: str | None) -> str:
     return "source" if (kind or "encoder").startswith("encoder") else "target"
 
 
+def is_drawn(key: str) -> bool:
+    """Whether a control with this key was drawn in this run."""
+    return key in st.session_state.get(DRAWN, ())
+
+
 def value_of(key: str) -> Any:
     """The present value of a control that the page has drawn, or of a component: its last moves by name."""
     return st.session_state[key]
@@ -145,6 +155,7 @@ def keep_clicks() -> Iterator[None]:
     Whoever types right after a click sends all controls as the browser knows them, from before the click.
     """
     state = st.session_state
+    state[DRAWN] = set()
     if monotonic() - state.get(SHOWN, 0) < ON_ITS_WAY:
         clicked = state.get(CLICKED, {})
         state.update({key: new for key, (old, new) in clicked.items() if state.get(key) == old})
@@ -164,7 +175,7 @@ def number(
     key: str,
     *,
     place: Any = st,
-    in_link: bool = True,
+    unlinked: str = "",
     **options: Any,
 ) -> int:
     """An integer in a box.
@@ -173,14 +184,14 @@ def number(
         label: above it.
         limits: the smallest and the largest that can be chosen.
         default: at first, and after a reset.
-        key: of the session and, with `in_link`, of the URL.
+        key: of the session and, unless `unlinked`, of the URL.
         place: a column or container; the page itself if not given.
-        in_link: whether the URL holds the value.
+        unlinked: why the URL does not hold the value; empty: it does.
         **options: of `st.number_input`.
     """
     clamp(key, limits)
     register(key, default)
-    found = place.number_input(label, *limits, default, key=key, **_keep(in_link), **options)
+    found = place.number_input(label, *limits, default, key=key, **_keep(key, unlinked), **options)
     return default if found is None else int(found)
 
 
@@ -192,13 +203,13 @@ def slider(
     *,
     step: float = 1,
     place: Any = st,
-    in_link: bool = True,
+    unlinked: str = "",
     **options: Any,
 ) -> Any:
     """A number on a slider, an int where limits, default and step are ints; arguments as in `number`."""
     clamp(key, limits)
     register(key, default)
-    return place.slider(label, *limits, default, step, key=key, **_keep(in_link), **options)
+    return place.slider(label, *limits, default, step, key=key, **_keep(key, unlinked), **options)
 
 
 def draw_steps(draw: Callable[[], Any], key: str) -> None:
@@ -252,7 +263,7 @@ def choice(label: str, options: Options, key: str, *, default: Any = None, place
     Args:
         label: above them.
         options: values and their labels; the URL holds the label.
-        key: of the session and, unless `in_link=False`, of the URL.
+        key: of the session and, unless `unlinked`, of the URL.
         default: the value at first; the first option if not given.
         place: a column or container; the page itself if not given.
         **others: of `st.segmented_control`; `notes`, a list that gets a sentence where the URL or the session names
@@ -281,7 +292,7 @@ def several(
     key: str,
     *,
     place: Any = st,
-    in_link: bool = True,
+    unlinked: str = "",
     **others: Any,
 ) -> list[Any]:
     """Any number of options; those that are no longer offered are dropped. Arguments as in `choice`."""
@@ -289,19 +300,21 @@ def several(
         st.session_state[key] = [value for value in st.session_state[key] if value in options]
     register(key, list(default))
     labels = options.__getitem__ if isinstance(options, Mapping) else str
-    return place.multiselect(label, list(options), default, format_func=labels, key=key, **_keep(in_link), **others)
+    return place.multiselect(
+        label, list(options), default, format_func=labels, key=key, **_keep(key, unlinked), **others
+    )
 
 
 def toggle(label: str, key: str, *, place: Any = st, **options: Any) -> bool:
     """A switch, off at first."""
     register(key, False)
-    return place.toggle(label, key=key, **_keep(True), **options)
+    return place.toggle(label, key=key, **_keep(key), **options)
 
 
 def text(label: str, key: str, *, default: str = "", place: Any = st, **options: Any) -> str:
     """A line of text."""
     register(key, default)
-    return place.text_input(label, default, key=key, **_keep(True), **options) or ""
+    return place.text_input(label, default, key=key, **_keep(key), **options) or ""
 
 
 def pictured(key: str, default: str) -> str:
@@ -342,7 +355,7 @@ def text_area(
     state[unlinked] = not fits
     register(key, default)
     options = {"height": 100, "placeholder": placeholder} | options
-    typed = st.text_area(label, default, key=key, **_keep(fits), **options) or ""
+    typed = st.text_area(label, default, key=key, **_keep(key, "" if fits else TOO_LONG), **options) or ""
     with st.container(key="sentence-row", horizontal=True, gap="small") if beside else nullcontext():
         st.button(button, key=f"{key}-send", type="primary", icon=":material/keyboard_return:")
         if beside:
@@ -538,6 +551,22 @@ def say_if_outside(label: str, limits: tuple[float, float], default: float, key:
         st.info(text, icon=":material/info:")
 
 
+def take_label(key: str, options: Mapping[Any, str], named: Callable[[str], list[Any]], *, of_several: bool) -> None:
+    """Before its control is drawn: choose what a link names by the labels of another language.
+
+    Args:
+        key: of the control.
+        options: values and their labels in the language of the run.
+        named: the value that has a label in any language, in a list; an empty one: there is none.
+        of_several: whether the control's value is a list.
+    """
+    asked = st.query_params.get_all(key)
+    if key in st.session_state or set(asked) <= set(options.values()):
+        return
+    if values := [value for label in asked for value in named(label) if value in options]:
+        st.session_state[key] = values if of_several else values[0]
+
+
 def replace_missing(key: str, options: Options, default: Any, notes: list[str] | None = None) -> None:
     """Before its control is drawn: a value that is not among the options becomes the default.
 
@@ -575,15 +604,21 @@ def _one_of(
     first: Any,
     key: str,
     notes: list[str] | None = None,
-    in_link: bool = True,
+    unlinked: str = "",
     **others: Any,
 ) -> Any:
     replace_missing(key, options, first, notes)
     register(key, first)
     labels = options.__getitem__ if isinstance(options, Mapping) else str
-    found = draw(label, list(options), key=key, **({"format_func": labels} | _keep(in_link) | others))
+    found = draw(label, list(options), key=key, **({"format_func": labels} | _keep(key, unlinked) | others))
     return first if found is None else found
 
 
-def _keep(in_link: bool) -> dict[str, str]:
-    return {"persist_state": "session"} | ({"bind": "query-params"} if in_link else {})
+def _keep(key: str, unlinked: str = "") -> dict[str, str]:
+    st.session_state.setdefault(DRAWN, set()).add(key)
+    reasons = st.session_state.setdefault(REASONS, {})
+    if unlinked:
+        reasons[key] = unlinked
+    else:
+        reasons.pop(key, None)
+    return {"persist_state": "session"} | ({} if unlinked else {"bind": "query-params"})

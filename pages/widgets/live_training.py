@@ -31,6 +31,7 @@ SLICE_SECONDS, PAUSE_SECONDS = 2.0, 0.3
 """of training before the pictures are drawn again, and between two slices"""
 RATES = (0.1, 0.3, 1.0, 3.0, 10.0)
 MOST_SEED = 99
+RUNNING = "it changes a training that is running, and is not the visitor's own"
 
 
 def show_live_training(_: Run) -> None:
@@ -129,13 +130,15 @@ def _choose(training: LiveTraining) -> TrainedModel:
     model, places = training.model, st.columns(4)
     rates = {rate: f"× {rate:g}" for rate in RATES}
     heads = {count: str(count) for count in HEADS}
-    rate = controls.select(tr("Learning rate"), rates, "live-rate", default=model.rate, place=places[0], in_link=False)
-    count = controls.select(tr("Heads"), heads, "live-cut", default=model.heads, place=places[1], in_link=False)
+    rate = controls.select(
+        tr("Learning rate"), rates, "live-rate", default=model.rate, place=places[0], unlinked=RUNNING
+    )
+    count = controls.select(tr("Heads"), heads, "live-cut", default=model.heads, place=places[1], unlinked=RUNNING)
     masks = {True: tr("causal"), False: tr("none")}
     scales = {True: tr("by √d_k"), False: tr("not at all")}
-    masked = controls.select(tr("Mask"), masks, "live-mask", default=model.masked, place=places[2], in_link=False)
+    masked = controls.select(tr("Mask"), masks, "live-mask", default=model.masked, place=places[2], unlinked=RUNNING)
     scaled = controls.select(
-        tr("Scores divided"), scales, "live-scale", default=model.scaled, place=places[3], in_link=False
+        tr("Scores divided"), scales, "live-scale", default=model.scaled, place=places[3], unlinked=RUNNING
     )
     return replace(model, rate=rate, heads=count, masked=masked, scaled=scaled)
 

@@ -11,7 +11,7 @@ import streamlit as st
 from model.language import tr
 from model.run import Run
 from pages.views import Control
-from pages.views.attention_step_by_step import CELL, PRESENT, STEP
+from pages.views.attention_step_by_step import DIMENSION, KEY, OUTPUT, PRESENT, QUERY, STEP
 from pages.widgets.controls import set_controls, slider
 from pages.widgets.present import presents
 
@@ -38,6 +38,7 @@ def _button(place: Any, label: str, icon: str, step: int, key: str) -> None:
 
 def _read_older_link() -> None:
     """Set the cell's controls from `cell=query-key-dimension-output`, as links had it once."""
-    for control, text in zip(CELL.values(), st.query_params.pop("cell", "").split("-"), strict=False):
-        if text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER and control.in_link:
+    numbers = QUERY, KEY, DIMENSION, OUTPUT
+    for control, text in zip(numbers, st.query_params.pop("cell", "").split("-"), strict=False):
+        if text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER:
             st.session_state.setdefault(control.key, int(text))

@@ -20,6 +20,12 @@ FIRST = """() => {
     return [bar.top, Math.min(...tops.map((box) => box.top))];
 }"""
 """where the bar of tabs begins, and what stands first below it"""
+OPEN_TAB = """() => {
+    const tab = document.querySelector("[data-testid=stMain] [role=tab][aria-selected=true]");
+    const [inner, outer] = [tab, tab.closest("[role=tablist]")].map((node) => node.getBoundingClientRect());
+    return inner.left >= outer.left - 1 && inner.right <= outer.right + 1 && inner.right <= innerWidth;
+}"""
+"""whether the open tab lies inside what its row shows"""
 
 
 def test_the_menu_greys_the_pages_that_the_model_lacks_with_the_reason_and_they_still_open(
@@ -81,7 +87,20 @@ def test_a_link_to_a_tab_lands_there_with_its_beginning_inside_the_screen(
     assert visitor.page.locator("[role=tab][aria-selected=true]").first.inner_text() == titles[-1]
     bar, first = visitor.page.evaluate(FIRST)
     assert bar < 300
+    assert visitor.page.evaluate(OPEN_TAB)
     assert first < 720
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_open_tab_of_a_long_row_is_in_view_and_the_page_stays_at_its_top(
+    width: int, server: str, visitor: Visitor
+) -> None:
+    key, *titles = TABS["training"]
+    visitor.page.set_viewport_size({"width": width, "height": 844})
+    for title in (titles[-1], titles[len(titles) // 2], titles[0]):
+        visitor.visit(f"{server}/training?{key}={quote(title)}")
+        visitor.page.wait_for_function(OPEN_TAB)
+        assert visitor.page.get_by_test_id("stMain").evaluate("main => main.scrollTop") == 0
 
 
 @pytest.mark.parametrize("change", ["tau=2", "tau=2&scope=Everywhere&kind=Cross"])

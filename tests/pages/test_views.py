@@ -31,6 +31,7 @@ from model.trace import Trace
 from pages import PAGES, Page, page_of
 from pages.compute.cache import key_of
 from pages.frame import render
+from pages.frame.render import LABELLED
 from pages.text import STRINGS, languages
 from pages.views import Control, Result, View, controls, words
 from pages.views.controls import slider
@@ -210,6 +211,22 @@ def test_every_view_says_and_shows_all_of_every_family(
     ends = family in AT_ENDS or all(view.missing(runs(other)[0]) for other in AT_ENDS)
     for number, result in enumerate(results(view, runs(family), ends)):
         check(result, by_plotly=number == 0)
+
+
+@pytest.mark.parametrize("family", AT_ENDS)
+def test_a_link_names_the_same_option_in_every_language(family: str, runs: Callable[[str], list[Run]]) -> None:
+    run = runs(family)[0]
+    for view in (view for view in VIEWS if not view.missing(run)):
+        values: dict[str, Any] = {}
+        for name, control in view.controls.items():
+            offer = control.offer(run, values)
+            for one in languages().values() if offer and control.look in LABELLED else ():
+                with speaking(one):
+                    labels = control.offer(run, values).options
+                for value, label in labels.items():
+                    (named,) = control.named(run, values, label)
+                    assert named == value or labels[named] == label, (view.title, name, one.code, label)
+            values[name] = offer.start if offer else None
 
 
 @pytest.fixture(scope="session")

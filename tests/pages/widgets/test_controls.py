@@ -28,7 +28,7 @@ def page() -> None:
         "several": controls.several("Several", range(last + 1), [1], "several"),
         "toggle": controls.toggle("Toggle", "toggle"),
         "text": controls.text("Text", "text"),
-        "unlinked": controls.number("Unlinked", (0, 9), 0, "unlinked", in_link=False),
+        "unlinked": controls.number("Unlinked", (0, 9), 0, "unlinked", unlinked="a test of it"),
     }
     st.session_state["tab"] = controls.tabs(
         {"One": lambda x: ("one", x), "Two": lambda x: ("two", x)}, "part", 5, default="Two"

@@ -21,6 +21,7 @@ class View {
     submitTextOnEnter();
     this.pending = new Pending();
     this.menu = new Menu();
+    this.shown = new WeakMap();
     this.typed = new Typed();
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey);
@@ -31,6 +32,7 @@ class View {
   close() {
     this.narrow.removeEventListener("change", this.onWidth);
     clearTimeout(this.timer);
+    clearTimeout(this.wait);
     this.menu.close();
     this.typed.close();
     document.removeEventListener("keydown", this.onKey);
@@ -50,6 +52,7 @@ class View {
     [this.kinds, this.off] = [data.kinds, data.off];
     this.place = this.pending.afterAnswer(data.place);
     requestIdleCallback(() => setTimeout(letFormulasScroll, 500));
+    this.showTab();
     // Streamlit's menu names the sections only, and marks none.
     for (const section of document.querySelectorAll("[data-testid=stTopNavSection]")) {
       section.toggleAttribute("data-current", section.textContent.startsWith(data.section));
@@ -60,8 +63,7 @@ class View {
   nameTab() {
     clearTimeout(this.timer);
     const there = new URL(location);
-    const running = !document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]");
-    if (running || there.pathname.split("/").at(-1) !== this.tab.page) {
+    if (isRunning() || there.pathname.split("/").at(-1) !== this.tab.page) {
       this.timer = setTimeout(() => this.nameTab(), 100);
       return;
     }
@@ -71,6 +73,18 @@ class View {
     if (!open || there.searchParams.has(key)) return;
     there.searchParams.set(key, title);
     history.replaceState(history.state, "", there);
+  }
+
+  // The open tab may lie beside what a row of many shows: it is brought into view, once, without moving the page.
+  showTab() {
+    clearTimeout(this.wait);
+    for (const tab of document.querySelectorAll("[data-testid=stMain] [role=tab][aria-selected=true]")) {
+      const name = `${location.pathname} ${tab.textContent}`;
+      if (this.shown.get(tab) === name) continue;
+      this.shown.set(tab, name);
+      bringIntoView(tab, tab.closest("[role=tablist]"));
+    }
+    if (isRunning()) this.wait = setTimeout(() => this.showTab(), 100);
   }
 
   go(change) {
@@ -95,6 +109,16 @@ class View {
     const wanted = this.place[what] + by;
     if (what === "layer" ? layers.includes(wanted) : wanted >= 0 && wanted < heads) this.go({ [what]: wanted });
   }
+}
+
+function isRunning() {
+  return !document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]");
+}
+
+function bringIntoView(tab, row) {
+  const [inner, outer] = [tab.getBoundingClientRect(), row.getBoundingClientRect()];
+  const outside = inner.left < outer.left || inner.right > outer.right;
+  if (outside) row.scrollLeft += inner.left + inner.width / 2 - outer.left - outer.width / 2;
 }
 
 // A formula that is wider than its place, and a list that is longer, scrolls by the arrow keys, in every browser.
