@@ -934,8 +934,7 @@ PRODUCTS = {"qk": "W_Q W_Kᵀ", "ov": "W_V W_O"}
 
 @answer
 def one_line(run: Run) -> Result:
-    """How many heads of the chosen kind a rule names, and which name is the most frequent."""
-    types = Counter(head.type for head in run.compute(summarise_kind, run.trace, run.kind) if head.type != "mixed")
-    most = types.most_common(1)
-    heads = sum(len(run.trace.kind(run.kind).layers) * [run.trace.kind(run.kind).heads])
-    return Result(facts={"heads": heads, "named": types.total(), "most": most[0] if most else None})
+    """How many heads of the chosen kind each rule names, the most frequent name first, and how many none."""
+    types = Counter(head.type for head in run.compute(summarise_kind, run.trace, run.kind))
+    mixed = types.pop("mixed", 0)
+    return Result(facts={"heads": types.total() + mixed, "types": types.most_common(), "mixed": mixed})
