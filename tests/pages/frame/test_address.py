@@ -6,6 +6,7 @@ So every control is in the address, or says why it is not.
 from collections.abc import Callable
 
 import pytest
+from streamlit.testing.v1.element_tree import Widget
 
 from pages import PAGES, Page
 from pages.widgets.controls import REASONS
@@ -72,7 +73,7 @@ def test_the_address_after_a_button_brings_back_the_view(page: Page, open_app: C
 
 def unlinked(app) -> list[str]:
     """Keys of the page's widgets that are not in the link, and for which nobody says why."""
-    widgets = [node for node in app._tree if hasattr(getattr(node, "proto", None), "query_param_key")]
+    widgets = [one for one in app._tree if isinstance(one, Widget) and hasattr(one.proto, "query_param_key")]
     keys = [str(widget.key) for widget in widgets if not widget.proto.query_param_key]
     reasons = app.session_state[REASONS]
     assert all(" " in reason for reason in reasons.values())
