@@ -245,19 +245,16 @@ def test_every_page_opens_in_every_language_at_its_first_tab_and_at_its_last(pag
 
 @pytest.mark.parametrize("made", ["en", "de", "zh"])
 @pytest.mark.parametrize(
-    ("page", "control", "value"),
-    [("translate", "alignment", "layer"), ("temperature", "scope", "layer")],
+    ("page", "control", "place", "value"),
+    [("translate", "alignment", 2, "layer"), ("temperature", "scope", 1, "layer")],
 )
 def test_a_link_made_in_one_language_opens_with_its_choices_in_every_other(
-    made: str, page: str, control: str, value: str, open_app: Callable
+    made: str, page: str, control: str, place: int, value: str, open_app: Callable
 ) -> None:
-    """Labels with numbers in them, as "Layer 1, mean", are made in each language."""
-    app = open_app(f"pages/{page}.py", source="A dog sleeps.", layer="0", lang=made)
-    app.session_state[control] = value  # as a picture does; what a browser sets, the browser writes into the address
-    app.run()
-    link = {key: text if isinstance(text, str) else text[-1] for key, text in app.query_params.items()}
-    assert control in link
+    """The browser writes the label of what is chosen; those with numbers, as "Layer 0, mean", are made in each run."""
+    app = open_app(f"pages/{page}.py", source="A dog sleeps.", lang=made)
+    label = app.segmented_control(key=control).options[place]
     for opened in ("en", "de", "zh"):
-        again = open_app(f"pages/{page}.py", **link | {"lang": opened})
+        again = open_app(f"pages/{page}.py", source="A dog sleeps.", lang=opened, **{control: label})
         assert not again.exception
         assert again.segmented_control(key=control).value == value
