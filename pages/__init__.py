@@ -424,7 +424,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 question="Why attention, and not recurrence?",
                 icon=":material/speed:",
                 summary="What a layer costs and how far information travels in it: attention, recurrence and "
-                "convolution, counted and timed; and two LSTMs beside a Transformer, step by step.",
+                "convolution, counted and timed; two LSTMs beside a Transformer, step by step; and Mamba beside "
+                "attention.",
                 look_for="Find your sentence on the lines: left of the circle, at n < d, the n² d of self-attention in "
                 "Table 1 is less than the n d² of recurrence, and at any length it connects any two tokens in "
                 "one step.",

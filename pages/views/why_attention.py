@@ -1,6 +1,6 @@
 """Why attention: the cost of a layer and the path length of information in it, counted and timed (section 4)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from string import ascii_lowercase
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from model.analysis.heads.softmax import softmax_peaks
-from model.background import lstm, scoring_functions, table_1
+from model.background import lstm, recall, scoring_functions, table_1
 from model.background.paper_results import TABLE_2
 from model.background.recurrence import (
     ADDITIVE,
@@ -38,6 +38,14 @@ from model.background.sizes import self_attention_layer
 from model.background.stopwatch import Timings, exponents, growth, measure
 from model.background.table_1 import layer_costs, lstm_work
 from model.background.then_and_now import BASE, BIG, GNMT, training_of
+from model.language import sentence_of, tr
+from model.network.state_space import (
+    HybridLanguageModel,
+    LayerKind,
+    SelectiveStateSpace,
+    StateSpaceLayer,
+    equivalent_map,
+)
 from model.run import Run
 from model.trace import Attention
 from pages.views import Need, OnRequest, Result, answer, view
@@ -54,9 +62,9 @@ from viz.special.recurrence import (
     LOG,
     LOOKS,
     Schedule,
-    exact_match_chart,
     mean_gradients_chart,
     schedule_chart,
+    share_chart,
 )
 from viz.special.why_attention import ATTENTION, CONVOLUTIONAL, RECURRENT, RESTRICTED, path_chart
 from viz.special.why_attention import LOOKS as LAYER_LOOKS
@@ -292,7 +300,7 @@ def comparison(run: Run) -> Result:
     gradients = {"before training": of_all(GRADIENT_BEFORE), "after training": of_all(GRADIENT_AFTER)}
     return Result(
         {
-            "exact": exact_match_chart(of_all(EXACT_MATCH), trained),
+            "exact": share_chart(of_all(EXACT_MATCH), trained, ("letters", "exact match")),
             "gradients": mean_gradients_chart(gradients),
         },
         {"trained": trained, "published": _published()},
@@ -308,6 +316,116 @@ def _published() -> list[dict[str, Any]]:
     """A translator of LSTMs and two Transformers: their trainings, and what they reached."""
     bleu = {row.system.removesuffix(" + RL"): row.en_fr for row in TABLE_2}
     return [{"training": training_of(name), "bleu": bleu[name]} for name in (GNMT, BASE, BIG)]
+
+
+RECALL_MODELS = {recall.ATTENTION: "attention", recall.STATE_SPACE: "state space", recall.HYBRID: "hybrid"}
+LOOKED_UP = text(
+    "Pairs, then the letter to look up",
+    (
+        "a3 k7 f1 d5 k",
+        "q2 m8 e4 x1 b9 t6 h3 w5 m",
+        "u1 c7 p4 y9 g2 n6 z0 s8 j3 v5 r1 l6 i4 o7 d2 a9 g",
+        "h6 b2 t8 b",
+    ),
+    key="recall_pairs",
+)
+RECALL_LAYER = menu(
+    "Layer of attention alone, and of state spaces alone",
+    lambda _: (
+        {BEST: tr("the layer that reads the right digit most")} | {n: tr("layer {layer}", layer=n) for n in (0, 1)}
+    ),
+    key="recall_layer",
+)
+RECALL_HEAD = menu(
+    "Head of attention",
+    lambda _: (
+        {BEST: tr("the head that reads the right digit most")}
+        | {n: tr("head {head}", head=n) for n in range(recall.CONFIG.n_heads)}
+    ),
+    key="recall_head",
+)
+RECALL_CHANNEL = menu(
+    "Channel of the state space model",
+    lambda _: (
+        {BEST: tr("the channel that reads the right digit most")}
+        | {n: tr("channel {channel}", channel=n) for n in range(recall.SIZES.d_inner)}
+    ),
+    key="recall_channel",
+)
+
+
+@view("State space models", code=(SelectiveStateSpace, equivalent_map, StateSpaceLayer, HybridLanguageModel))
+def state_space(
+    run: Run,
+    pairs: str = LOOKED_UP,
+    layer: Any = RECALL_LAYER,
+    head: Any = RECALL_HEAD,
+    channel: Any = RECALL_CHANNEL,
+) -> Result:
+    """Attention, a selective state space model and a hybrid look a letter up: where they read, and recall by length."""
+    measured, parameters = run.compute(recall.read_recall_results), run.compute(recall.count_recall_parameters)
+    by_seed = {title: recall.recall_by_seed(measured, name) for name, title in RECALL_MODELS.items()}
+    trained = recall.TRAINED_PAIRS[0], recall.TRAINED_PAIRS[-1]
+    shows: dict[str, Any] = {"recall": share_chart(by_seed, trained, ("pairs", "right answers"))}
+    facts: dict[str, Any] = {"problem": "", "trained": trained, "parameters": tuple(parameters.values())}
+    facts |= {"channels": recall.SIZES.d_inner, "d_state": recall.SIZES.d_state, "kernel": recall.SIZES.d_conv}
+    numbers = {
+        f"recall_{name}_{part}": array
+        for name, arrays in by_seed.items()
+        for part, array in zip(("pairs", "by_seed"), arrays, strict=True)
+    }
+    try:
+        tokens = recall.read_pairs(pairs)
+    except ValueError as error:
+        return Result(shows, facts | {"problem": sentence_of(error)}, numbers)
+    runs = {name: run.compute(recall.run_recall_model, name, tokens) for name in RECALL_MODELS}
+    chosen = {"attention": head, "state_space": channel}
+    alone = {name: runs[name].best_layer if layer == BEST else layer for name in (recall.ATTENTION, recall.STATE_SPACE)}
+    shows["maps"] = _recall_maps({name: (runs[name], (one,)) for name, one in alone.items()}, chosen)
+    shows["hybrid"] = _recall_maps({recall.HYBRID: (runs[recall.HYBRID], (0, 1))}, chosen)
+    count, right = len(tokens) // 2, runs[recall.HYBRID].right
+    shows["answers"] = pd.DataFrame(
+        {
+            "model": list(RECALL_MODELS.values()),
+            "answers": [one.answer for one in runs.values()],
+            "correct": ["✓ yes" if one.answer == right else "✗ no" for one in runs.values()],
+            "probability of the right digit": [float(one.probability[int(right)]) for one in runs.values()],
+            "parameters": list(parameters.values()),
+        }
+    )
+    facts |= {
+        "tokens": tokens,
+        "asked": tokens[-1],
+        "right": right,
+        "unseen": 0 if count in recall.TRAINED_PAIRS else count,
+        "layers": tuple(alone.values()),
+        "best": {name: float(runs[name].reads_right(one).max()) for name, one in alone.items()},
+    }
+    numbers |= {f"{name}_probability": one.probability for name, one in runs.items()}
+    numbers |= {f"{name}_layer_{n}": maps for name, one in runs.items() for n, maps in enumerate(one.maps)}
+    return Result(shows, facts, numbers)
+
+
+def _recall_maps(
+    layers: Mapping[str, tuple[recall.RecallRun, tuple[int, ...]]], chosen: Mapping[LayerKind, int | str]
+) -> Maps:
+    """One head's attention weights or one channel's equivalent map in each of some layers, of models by name.
+
+    `chosen` is the number of the head and of the channel, or BEST. Dotted lines enclose the column of the right digit.
+    """
+    maps = {}
+    for name, (run, numbers) in layers.items():
+        for layer in numbers:
+            kind = run.kinds[layer]
+            number = int(run.reads_right(layer).argmax()) if chosen[kind] == BEST else int(chosen[kind])
+            values, visible = run.maps[layer][number], np.tri(len(run.tokens), dtype=bool)
+            part = "head" if kind == "attention" else "channel"
+            title = f"{RECALL_MODELS[name]}: layer {layer}, {part} {number}"
+            signed = Map(values, visible, Scale.signed(values, title="weight of x"), "weight of x")
+            maps[title] = Map(values, visible) if kind == "attention" else signed
+    names = numbered(run.tokens)
+    edges = [Mark(x=run.place + side, panel=panel) for panel in range(1, len(maps) + 1) for side in (-0.5, 0.5)]
+    return Maps(names, names, maps, axes=("token", "reads"), marks=edges)
 
 
 LAYER = 0

@@ -214,12 +214,12 @@ def _layer_name(model: Schedule, layer: int) -> str:
     return f"layer {layer}" if layer else "input"
 
 
-def exact_match_chart(models: Mapping[str, tuple[Array, Array]], trained: tuple[int, int]) -> go.Figure:
-    """Exact match over the number of letters; the trained lengths, first and last, are shaded."""
-    look = {"tickformat": ".0%", "range": [-0.03, 1.03]}
-    return _of_seeds(
-        {"": models}, "letters", {"title": "exact match"} | look, band(trained[0] - 0.5, trained[1] + 0.5, FAINT)
-    )
+def share_chart(
+    models: Mapping[str, tuple[Array, Array]], trained: tuple[int, int], titles: tuple[str, str]
+) -> go.Figure:
+    """A share of right answers over the length; the trained lengths, first and last, are shaded."""
+    look = {"tickformat": ".0%", "range": [-0.03, 1.03], "title": titles[1]}
+    return _of_seeds({"": models}, titles[0], look, band(trained[0] - 0.5, trained[1] + 0.5, FAINT))
 
 
 def mean_gradients_chart(panels: Mapping[str, Mapping[str, tuple[Array, Array]]]) -> go.Figure:
