@@ -33,6 +33,8 @@ class Language:
     """the same of the words in pictures and tables, with {} for a number"""
     percent: str = "%"
     """the sign, with what stands before it"""
+    quotes: str = "“”"
+    """the opening and the closing quotation mark"""
 
     def number(self, text: str) -> str:
         """A number that Python has formatted, as the language writes it."""
@@ -48,6 +50,10 @@ class Sentence(str):
 
     template: str
     facts: Mapping[str, Any]
+
+
+class Numeral(str):
+    """A number that is written as Python writes it, such as "−1.25" or "13.5 M"; a language has signs of its own."""
 
 
 def sentence(template: str, /, **facts: Any) -> Sentence:
@@ -66,6 +72,8 @@ def tr(text: str, /, **facts: Any) -> str:
         facts: by the names of its placeholders; numbers are written as the language writes them, and sentences, and
             members of a StrEnum, are said in it.
     """
+    if isinstance(text, Numeral):
+        return language().number(text)
     if isinstance(text, Sentence) and not facts:
         text, facts = text.template, dict(text.facts)
     spoken = language()
@@ -78,11 +86,6 @@ def has_words(text: str) -> bool:
     return bool(re.search("[A-Za-z]{2}", re.sub(r"\{[^}]*\}", "", text)))
 
 
-def later(text: str) -> str:
-    """The English text itself, to be said by `tr` where it is shown: for what a module names before any run."""
-    return text
-
-
 def sentence_of(error: Exception) -> str:
     """What an error says, to be said by `tr` or by a text; English where it was raised with a plain text."""
     return error.args[0] if error.args and isinstance(error.args[0], Sentence) else str(error)
@@ -93,17 +96,23 @@ def tr_error(error: Exception) -> str:
     return tr(sentence_of(error))
 
 
-def joined(parts: Iterable[Any]) -> Sentence:
+def later(text: str) -> str:
+    """The English text itself, to be said by `tr` where it is shown: for what a module names before any run."""
+    return text
+
+
+def joined(parts: Iterable[Any], last_two: str = later("{before} and {one}")) -> Sentence:
     """Sentences, numbers, words or members of a StrEnum, one after the other: "1, 2 and 4"; there is at least one."""
     *first, last = parts
-    return sentence("{before} and {one}", before=series(first), one=last) if first else series([last])
+    return sentence(last_two, before=series(first), one=last) if first else series([last])
 
 
-def series(parts: Iterable[Any]) -> Sentence:
+def series(parts: Iterable[Any], two: str = later("{before}, {one}")) -> Sentence:
     """The same without a last word: "1, 2, 4"."""
     first, *others = parts
-    start = first if isinstance(first, Sentence) else sentence(str(first))
-    return reduce(lambda before, one: sentence("{before}, {one}", before=before, one=one), others, start)
+    start = sentence("{one}", one=first) if isinstance(first, Numeral) else first
+    start = start if isinstance(start, Sentence) else sentence(str(start))
+    return reduce(lambda before, one: sentence(two, before=before, one=one), others, start)
 
 
 def listed(parts: Iterable[Any]) -> str:
@@ -131,6 +140,12 @@ def speaking(one: Language) -> Iterator[None]:
         _current.reset(before)
 
 
+def quoted(text: str) -> str:
+    """The text in the quotation marks of this run's language."""
+    opening, closing = language().quotes
+    return f"{opening}{text}{closing}"
+
+
 def in_this_language(function: Callable) -> Callable:
     """The function, for when it is called later, without the run that has said the language."""
     now = language()
@@ -156,4 +171,4 @@ class _Filling(Formatter):
             with speaking(self.spoken):
                 return format(tr(value), form)
         text = format(value, form)
-        return self.spoken.number(text) if isinstance(value, int | float) else text
+        return self.spoken.number(text) if isinstance(value, int | float | Numeral) else text

@@ -24,6 +24,7 @@ from zlib import error as ZlibError
 
 import numpy as np
 
+from model.language import sentence, sentence_of
 from model.on_demand import MappingOnDemand, SequenceOnDemand, joined
 
 Array = np.ndarray
@@ -321,7 +322,9 @@ class Attention:
         """
         learned = self.projections
         if learned is None:
-            raise ValueError(f"The matrices of {self.kind} {self.layer} could not be read.")
+            raise ValueError(
+                sentence("The matrices of {kind} {layer} could not be read.", kind=self.kind, layer=self.layer)
+            )
         if name == "out":
             z, w_o = (x.astype(np.float64) for x in (self.z, learned.w_o))
             return [(multiply(z, w_o).sum(axis=0) + learned.b_o, self.out)]
@@ -648,17 +651,25 @@ class Trace:
         try:
             with open(path, "rb") as file:
                 if not is_zipfile(file):
-                    raise BadZipFile("it is no .npz")
+                    raise BadZipFile(sentence("it is no .npz"))
             with np.load(path, allow_pickle=False) as stored:
                 size = sum(info.file_size for info in stored.zip.infolist())
                 if size > MOST_BYTES:
-                    raise ValueError(f"its arrays have {size:,} bytes, more than {MOST_BYTES:,}")
+                    raise ValueError(
+                        sentence("its arrays have {size:,} bytes, more than {most:,}", size=size, most=MOST_BYTES)
+                    )
                 arrays = dict(stored)  # each is read once, however often it is named
             trace = _unpack(json.loads(bytes(arrays["trace"])), arrays)
         except _DAMAGE as error:
-            raise ValueError(f"{path} is not the file of a trace, or it is damaged: {error}") from error
+            raise ValueError(
+                sentence(
+                    "{path} is not the file of a trace, or it is damaged: {error}",
+                    path=str(path),
+                    error=sentence_of(error),
+                )
+            ) from error
         if not isinstance(trace, cls):
-            raise ValueError(f"{path} holds no trace")
+            raise ValueError(sentence("{path} holds no trace", path=str(path)))
         return trace
 
     def named_arrays(self) -> dict[str, Array]:
@@ -890,7 +901,7 @@ def _type_named(name: str) -> type:
     """A dataclass of this module, or an intervention, which this module does not import: they need PyTorch."""
     found = globals().get(name) or getattr(import_module("model.interventions"), name, None)
     if not (isinstance(found, type) and is_dataclass(found)):
-        raise ValueError(f"unknown type {name!r}")
+        raise ValueError(sentence("unknown type {name!r}", name=name))
     return found
 
 

@@ -6,6 +6,8 @@ from difflib import SequenceMatcher
 
 import pandas as pd
 
+from model.language import Numeral, Sentence, sentence, tr
+from viz.labels import say_label
 from viz.theme import DECODER, ENCODER, FONT
 from viz.tokens import NAMED, WORD_START, labels, visible
 
@@ -55,7 +57,7 @@ _DIFF = f"""<style>
 </style>"""
 
 
-def sentence(translation: str, source: str = "", tokens: Sequence[str] = (), kind: str = "") -> str:
+def translated(translation: str, source: str = "", tokens: Sequence[str] = (), kind: str = "") -> str:
     """A translation in large letters, below its source if that is given, as plain text.
 
     Args:
@@ -71,7 +73,7 @@ def sentence(translation: str, source: str = "", tokens: Sequence[str] = (), kin
 
 
 def continued(given: str, written: str, tokens: Sequence[str] = (), kind: str = "") -> str:
-    """A text in large letters as plain text, what was written after it in bold; the rest as in `sentence`."""
+    """A text in large letters as plain text, what was written after it in bold; the rest as in `translated`."""
     pieces = _pieces(given + written, tokens, kind) or [(text, html.escape(visible(text))) for text in (given, written)]
     parts, place = [], 0
     for text, markup in pieces:
@@ -100,14 +102,16 @@ def _pieces(text: str, tokens: Sequence[str], kind: str) -> list[tuple[str, str]
 
 def chat(turns: Sequence[tuple[str, str]], answer: str) -> str:
     """A chat as plain text: the role and the words of each turn, and what the model wrote now, in bold."""
-    said = [*((role, text, role) for role, text in turns), ("assistant, written now", answer.strip(), "written")]
+    said = [*((say_label(role), text, role) for role, text in turns)]
+    said.append((tr("assistant, written now"), answer.strip(), "written"))
     boxes = [
         f'<div class="turn {html.escape(kind)}" role="listitem"><small>{html.escape(role)}</small>'
         f"<bdi>{'<br>'.join(html.escape(visible(line)) for line in text.split(chr(10)))}</bdi></div>"
         for role, text, kind in said
         if text
     ]
-    return f'{_CHAT}<div class="turns" role="list" aria-label="The chat">{"".join(boxes)}</div>'
+    name = html.escape(tr("The chat"))
+    return f'{_CHAT}<div class="turns" role="list" aria-label="{name}">{"".join(boxes)}</div>'
 
 
 def word_diff(before: str, after: str) -> str:
@@ -123,7 +127,7 @@ def word_diff(before: str, after: str) -> str:
             for tag, words in (("del", old[i:j]), ("ins", new[k:m]))
             if words
         ]
-    return f'{_DIFF}<p class="compared">{" ".join(parts) or "(nothing)"}</p>'
+    return f'{_DIFF}<p class="compared">{" ".join(parts) or html.escape(tr("(nothing)"))}</p>'
 
 
 def changed_words(before: str, after: str) -> str:
@@ -156,12 +160,19 @@ def chips(
         chosen: position to emphasise; the boxes are then buttons, for the component `chips`.
         first: position of the first box.
     """
-    certainties = [""] * len(pieces) if probabilities is None else [f"{p:.1%}" for p in probabilities]
+    certainties = [""] * len(pieces) if probabilities is None else [tr(Numeral(f"{p:.1%}")) for p in probabilities]
     boxes = []
     for place, (label, token_id, certainty) in enumerate(zip(labels(pieces), ids, certainties, strict=True), first):
         below = f'<small aria-hidden="true">{token_id}</small>'
         below += f'<small class="certainty">{certainty}</small>' if certainty else ""
-        boxes.append(_box(label, f"id {token_id} {certainty}", below, None if chosen is None else (place, chosen)))
+        boxes.append(
+            _box(
+                label,
+                f"{tr('id {id}', id=str(token_id))} {certainty}",
+                below,
+                None if chosen is None else (place, chosen),
+            )
+        )
     return _row(title, hue, boxes)
 
 
@@ -188,7 +199,7 @@ def piece_boxes(title: str, pieces: Sequence, hue: str, chosen: int, groups: Seq
 
 
 def _row(title: str, hue: str, boxes: Sequence[str]) -> str:
-    title = html.escape(title)
+    title = html.escape(say_label(title))
     return (
         f'{_BOXES}<div class="chips-title">{title}</div>'
         f'<div class="chips" role="list" aria-label="{title}" style="--hue: {hue}">{"".join(boxes)}</div>'
@@ -211,33 +222,43 @@ def _box(label: str, spoken: str, below: str, place: tuple[int, int] | None, cla
 
 
 def _piece_box(piece: object, place: tuple[int, int], group: str) -> str:
-    content = {"special": "special", "unknown": "unknown"}.get(piece.kind) or piece.utf8.hex(" ").upper()
-    below = f"<small>id {piece.id}</small><small>{content}</small>"
-    below += f"<small>{html.escape(group)}</small>" if group else ""
+    content = {"special": tr("special"), "unknown": tr("unknown")}.get(piece.kind) or piece.utf8.hex(" ").upper()
+    name, group = tr("id {id}", id=str(piece.id)), html.escape(say_label(group))
+    below = f"<small>{name}</small><small>{content}</small>" + (f"<small>{group}</small>" if group else "")
     (label,) = labels([piece.token])
-    spoken = ", ".join(filter(None, [f"id {piece.id}", KINDS[piece.kind], html.escape(group)]))
+    spoken = ", ".join(filter(None, [name, say_label(KINDS[piece.kind]), group]))
     return _box(label, spoken, below, place, f" {piece.kind}")
 
 
 def _character_box(piece: object, inner: str) -> str:
     count = piece.last - piece.first + 1
-    name = f"{'together' if count > 1 else 'byte of'} {character_name(piece.text)}" if piece.text else "no character"
+    name = tr("no character")
+    if piece.text:
+        character = character_name(piece.text)
+        name = tr("byte of {character}", character=character)
+        if count > 1:
+            name = tr("together {character}", character=character)
     return f'<span class="character"><span>{inner}</span><small><bdi>{html.escape(name)}</bdi></small></span>'
 
 
 def coverage_note(pieces: Sequence) -> str:
-    """Plain text: which characters of the sentence the vocabulary has no piece for."""
+    """Plain text in the language of this run: which characters of the sentence the vocabulary has no piece for."""
     spelled = dict.fromkeys(character_name(p.text) for p in pieces if p.kind == "byte" and p.text)
     loose = sum(p.kind == "byte" and not p.text for p in pieces)
     unknown = sum(p.kind == "unknown" for p in pieces)
     notes = []
     if spelled:
-        notes.append(f"Spelled as UTF-8 bytes, because the vocabulary has no piece for them: {', '.join(spelled)}.")
+        notes.append(
+            tr(
+                "Spelled as UTF-8 bytes, because the vocabulary has no piece for them: {characters}.",
+                characters=", ".join(spelled),
+            )
+        )
     if loose:
-        notes.append(f"Bytes that do not form a character: {loose}.")
+        notes.append(tr("Bytes that do not form a character: {count}.", count=loose))
     if unknown:
-        notes.append(f"Unknown characters, which the model only sees as <unk>: {unknown}.")
-    return " ".join(notes) or "No unknown characters: the vocabulary has pieces for all of them."
+        notes.append(tr("Unknown characters, which the model only sees as <unk>: {count}.", count=unknown))
+    return " ".join(notes) or tr("No unknown characters: the vocabulary has pieces for all of them.")
 
 
 def piece_table(pieces: Sequence, groups: Sequence[str] = ()) -> pd.DataFrame:
@@ -248,22 +269,24 @@ def piece_table(pieces: Sequence, groups: Sequence[str] = ()) -> pd.DataFrame:
             "position": range(len(pieces)),
             "token": [visible(p.token) for p in pieces],
             "id": [p.id for p in pieces],
-            **({"part of": groups} if groups else {}),
+            **({"part of": [say_label(group) for group in groups]} if groups else {}),
             "kind": [KINDS[p.kind] for p in pieces],
-            "stands for": [describe_piece(p) for p in pieces],
+            "stands for": [tr(describe_piece(p)) for p in pieces],
             "code points": [" ".join(f"U+{ord(c):04X}" for c in p.text) for p in pieces],
             "UTF-8 bytes": [p.utf8.hex(" ").upper() for p in pieces],
         }
     )
 
 
-def describe_piece(piece: object) -> str:
+def describe_piece(piece: object) -> Sentence:
     """What a piece stands for, in words: "␣dog", "one of the 4 bytes of 🦖 U+1F996"."""
     if piece.kind != "byte":
-        return _with_visible_spaces(piece.text) or KINDS[piece.kind]
+        text = _with_visible_spaces(piece.text)
+        return sentence("{text}", text=text) if text else sentence(KINDS[piece.kind])
     if not piece.text:
-        return "a byte that does not form a character"
-    return f"one of the {piece.last - piece.first + 1} bytes of {character_name(piece.text)}"
+        return sentence("a byte that does not form a character")
+    count = piece.last - piece.first + 1
+    return sentence("one of the {count} bytes of {character}", count=count, character=character_name(piece.text))
 
 
 def character_name(character: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from model.language import ENGLISH, Language, Sentence, language, tr
+from model.language import ENGLISH, Language, Numeral, Sentence, language, tr
 from viz.tokens import Verbatim
 
 _MARKUP = re.compile(r"(<[^<>]*>|%\{[^{}]*\}|[±▸≤≥↑★]+)")
@@ -45,6 +45,8 @@ def say_label(text: Any) -> Any:
     """A label, or a table's cell, in the language of this run; what is no text, or is `Verbatim`, as it is."""
     if isinstance(text, Sentence):
         return tr(text)
+    if isinstance(text, Numeral):
+        return language().number(text)
     spoken = language()
     if spoken is ENGLISH or not isinstance(text, str) or isinstance(text, Verbatim):
         return text

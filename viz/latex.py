@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from model.language import Numeral, language
 from viz.theme import KEY, QUERY, VALUE
 
 Array = np.ndarray
@@ -18,27 +19,33 @@ def coloured(colour: str, latex: str) -> str:
     return rf"\textcolor{{{colour}}}{{{latex}}}"
 
 
-def number(value: float, digits: int = 4) -> str:
+def number(value: float, digits: int = 4) -> Numeral:
     """`digits` significant digits, with a true minus sign and ∞ for infinity."""
     if math.isinf(value):
-        return "−∞" if value < 0 else "∞"
+        return Numeral("−∞" if value < 0 else "∞")
     text = f"{value:#.{digits}g}" if value else "0"
-    return text.removesuffix(".").replace("-", "−")
+    return Numeral(text.removesuffix(".").replace("-", "−"))
 
 
-def signed(value: float, format: str = ".3g") -> str:
+def signed(value: float, format: str = ".3g") -> Numeral:
     """With a true minus sign: "−4.5"."""
-    return f"{value:{format}}".replace("-", "−")
+    return Numeral(f"{value:{format}}".replace("-", "−"))
 
 
-def error_text(value: float) -> str:
+def error_text(value: float) -> Numeral:
     """A difference that is rounding, such as 1.2e-07; or 0."""
-    return f"{value:.1e}" if value else "0"
+    return Numeral(f"{value:.1e}" if value else "0")
+
+
+def latex_decimal(value: float, digits: int) -> str:
+    """The number as LaTeX with so many digits behind the decimal sign of this run's language."""
+    return language().number(f"{value:.{digits}f}").replace(",", "{,}")
 
 
 def latex_number(value: float, digits: int = 5) -> str:
-    """The number as LaTeX, with powers of ten written out."""
-    mantissa, _, exponent = number(value, digits).replace("−", "-").replace("∞", r"\infty").partition("e")
+    """The number as LaTeX, with the decimal sign of this run's language, and powers of ten written out."""
+    text = language().number(number(value, digits)).replace(",", "{,}")
+    mantissa, _, exponent = text.replace("−", "-").replace("∞", r"\infty").partition("e")
     return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa
 
 

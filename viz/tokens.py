@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
+from model.language import quoted
+
 WORD_START = "\u2581"
 
 
@@ -138,9 +140,9 @@ def decoder_names(reads: Sequence[str], predicts: Sequence[str]) -> list[str]:
         reads: plain-text label of the token that each row reads.
         predicts: of the one that it predicts.
     """
-    return [ARROW.join(pair) for pair in zip(map(_quoted, reads), map(_quoted, predicts), strict=True)]
+    return [ARROW.join(pair) for pair in zip(map(_name, reads), map(_name, predicts), strict=True)]
 
 
-def _quoted(label: str) -> str:
-    """Punctuation in quotation marks, so that it is not read as that of the name."""
-    return label if any(c.isalnum() for c in label) or len(label) > 1 else f"“{label}”"
+def _name(label: str) -> str:
+    """Punctuation in the quotation marks of this run's language, so that it is not read as that of the name."""
+    return label if any(c.isalnum() for c in label) or len(label) > 1 else quoted(label)

@@ -7,9 +7,16 @@ to the classes of `transformers`, built on the meta device, where it has one. No
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from model.language import Sentence, later, sentence
+
 PARTS = ("embedding", "positions", "attention", "feed-forward", "state space", "norms", "output", "other")
 HALF = 2
 """bytes of a number in half precision"""
+
+
+TABLE = later("{work}, Table {number}")
+SECTION = later("{work}, section {number}")
+"""of a paper"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +26,7 @@ class Member:
     name: str
     year: float
     """with the month as a fraction: of the first version of the paper, or of the release"""
-    source: str
+    source: Sentence
     """who published the configuration"""
     family: str
     """encoder-decoder, encoder, decoder or state space"""
@@ -274,7 +281,7 @@ MEMBERS: tuple[Member, ...] = (
         **_OLD,
         name="Transformer, base",
         year=2017.45,
-        source="Vaswani et al. 2017, Table 3",
+        source=sentence(TABLE, work="Vaswani et al. 2017", number="3"),
         family="encoder-decoder",
         encoder_layers=6,
         decoder_layers=6,
@@ -294,7 +301,7 @@ MEMBERS: tuple[Member, ...] = (
         **_OLD,
         name="Transformer, big",
         year=2017.45,
-        source="Vaswani et al. 2017, Table 3",
+        source=sentence(TABLE, work="Vaswani et al. 2017", number="3"),
         family="encoder-decoder",
         encoder_layers=6,
         decoder_layers=6,
@@ -314,7 +321,7 @@ MEMBERS: tuple[Member, ...] = (
         **_OLD,
         name="GPT",
         year=2018.45,
-        source="Radford et al. 2018, section 4.1",
+        source=sentence(SECTION, work="Radford et al. 2018", number="4.1"),
         family="decoder",
         decoder_layers=12,
         d_model=768,
@@ -333,7 +340,7 @@ MEMBERS: tuple[Member, ...] = (
         **_OLD,
         name="BERT, large",
         year=2018.78,
-        source="Devlin et al. 2019, section 3",
+        source=sentence(SECTION, work="Devlin et al. 2019", number="3"),
         family="encoder",
         encoder_layers=24,
         d_model=1024,
@@ -354,7 +361,7 @@ MEMBERS: tuple[Member, ...] = (
         **_OLD,
         name="GPT-2, XL",
         year=2019.12,
-        source="Radford et al. 2019, Table 2",
+        source=sentence(TABLE, work="Radford et al. 2019", number="2"),
         family="decoder",
         decoder_layers=48,
         d_model=1600,
@@ -370,7 +377,7 @@ MEMBERS: tuple[Member, ...] = (
     Member(
         name="T5, 11B",
         year=2019.81,
-        source="Raffel et al. 2020, section 3.7",
+        source=sentence(SECTION, work="Raffel et al. 2020", number="3.7"),
         family="encoder-decoder",
         encoder_layers=24,
         decoder_layers=24,
@@ -393,7 +400,7 @@ MEMBERS: tuple[Member, ...] = (
         **_OLD,
         name="GPT-3",
         year=2020.41,
-        source="Brown et al. 2020, Table 2.1",
+        source=sentence(TABLE, work="Brown et al. 2020", number="2.1"),
         family="decoder",
         decoder_layers=96,
         d_model=12_288,
@@ -411,7 +418,7 @@ MEMBERS: tuple[Member, ...] = (
         **_OLD,
         name="ViT, L/16",
         year=2020.81,
-        source="Dosovitskiy et al. 2021, Table 1",
+        source=sentence(TABLE, work="Dosovitskiy et al. 2021", number="1"),
         family="encoder",
         encoder_layers=24,
         d_model=1024,
@@ -429,7 +436,7 @@ MEMBERS: tuple[Member, ...] = (
     Member(
         name="PaLM, 540B",
         year=2022.26,
-        source="Chowdhery et al. 2022, Table 1",
+        source=sentence(TABLE, work="Chowdhery et al. 2022", number="1"),
         family="decoder",
         decoder_layers=118,
         d_model=18_432,
@@ -451,7 +458,7 @@ MEMBERS: tuple[Member, ...] = (
     Member(
         name="Whisper, large-v2",
         year=2022.93,
-        source="Radford et al. 2022, Table 1",
+        source=sentence(TABLE, work="Radford et al. 2022", number="1"),
         family="encoder-decoder",
         encoder_layers=32,
         decoder_layers=32,
@@ -474,7 +481,7 @@ MEMBERS: tuple[Member, ...] = (
         **_NEW,
         name="Llama, 65B",
         year=2023.15,
-        source="Touvron et al. 2023, Table 2",
+        source=sentence(TABLE, work="Touvron et al. 2023", number="2"),
         decoder_layers=80,
         d_model=8192,
         heads=64,
@@ -489,7 +496,7 @@ MEMBERS: tuple[Member, ...] = (
         **_NEW,
         name="Mistral, 7B",
         year=2023.74,
-        source="Jiang et al. 2023, Table 1",
+        source=sentence(TABLE, work="Jiang et al. 2023", number="1"),
         decoder_layers=32,
         d_model=4096,
         heads=32,
@@ -504,7 +511,7 @@ MEMBERS: tuple[Member, ...] = (
     Member(
         name="Mamba, 2.8B",
         year=2023.92,
-        source="Gu and Dao 2023, Table 12",
+        source=sentence(TABLE, work="Gu and Dao 2023", number="12"),
         family="state space",
         decoder_layers=64,
         d_model=2560,
@@ -522,7 +529,7 @@ MEMBERS: tuple[Member, ...] = (
         **_NEW,
         name="Mixtral, 8x7B",
         year=2024.02,
-        source="Jiang et al. 2024, Table 1",
+        source=sentence(TABLE, work="Jiang et al. 2024", number="1"),
         decoder_layers=32,
         d_model=4096,
         heads=32,
@@ -540,7 +547,7 @@ MEMBERS: tuple[Member, ...] = (
         **_NEW,
         name="Llama 3.1, 405B",
         year=2024.56,
-        source="Grattafiori et al. 2024, Table 3",
+        source=sentence(TABLE, work="Grattafiori et al. 2024", number="3"),
         decoder_layers=126,
         d_model=16_384,
         heads=128,
@@ -556,7 +563,7 @@ MEMBERS: tuple[Member, ...] = (
         **_NEW,
         name="DeepSeek-V3",
         year=2024.98,
-        source="DeepSeek-AI 2024, section 4.2",
+        source=sentence(SECTION, work="DeepSeek-AI 2024", number="4.2"),
         decoder_layers=61,
         d_model=7168,
         heads=128,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from model.language import Sentence, sentence
 from model.trace import Array
 
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)
@@ -43,7 +44,7 @@ class Timings:
     """contender -> (length,)"""
     samples: Mapping[str, Array]
     """contender -> (length, round), seconds"""
-    conditions: str
+    conditions: Sentence
     """the device and software it ran on"""
 
 
@@ -107,11 +108,14 @@ def fit_power(lengths: Sequence[int], seconds: Array) -> tuple[float, float]:
     return float(np.exp(logarithm)), float(p)
 
 
-def conditions(device: str) -> str:
+def conditions(device: str) -> Sentence:
     """The device and software of a measurement, in words."""
+    version, threads = str(torch.__version__), torch.get_num_threads()
     if device.startswith("cuda"):
-        return f"{torch.cuda.get_device_name(device)}, PyTorch {torch.__version__}"
-    return f"the CPU with {torch.get_num_threads()} threads, PyTorch {torch.__version__}"
+        return sentence("{gpu}, PyTorch {version}", gpu=torch.cuda.get_device_name(device), version=version)
+    if threads == 1:
+        return sentence("the CPU with 1 thread, PyTorch {version}", version=version)
+    return sentence("the CPU with {threads} threads, PyTorch {version}", threads=threads, version=version)
 
 
 @torch.inference_mode()

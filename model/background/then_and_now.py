@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from model.background.family import member
+from model.background.family import SECTION, member
 from model.background.paper import TFLOPS
+from model.language import Sentence, joined, sentence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +23,7 @@ class Training:
     """where the authors give them instead; else devices x hours"""
     parallel: str = ""
     """how the work was divided; empty: not published"""
-    source: str
+    source: Sentence
 
     @property
     def all_hours(self) -> float | None:
@@ -46,85 +47,85 @@ GNMT, BASE, BIG = "GNMT", "Transformer, base", "Transformer, big"
 TRAININGS: tuple[Training, ...] = (
     Training(
         name=GNMT,
-        text="36 million sentence pairs",
+        text=sentence("36 million sentence pairs"),
         devices=96,
         device="K80",
         hours=6 * 24,
         parallel="model and data",
-        source="Wu et al. 2016, sections 3.3 and 8",
+        source=sentence("{work}, sections {numbers}", work="Wu et al. 2016", numbers=joined(["3.3", "8"])),
     ),
     Training(
         name=BASE,
-        text="4.5 million sentence pairs",
+        text=sentence("4.5 million sentence pairs"),
         devices=8,
         device="P100",
         hours=12,
-        source="Vaswani et al. 2017, section 5.2",
+        source=sentence(SECTION, work="Vaswani et al. 2017", number="5.2"),
     ),
     Training(
         name=BIG,
-        text="4.5 million sentence pairs",
+        text=sentence("4.5 million sentence pairs"),
         devices=8,
         device="P100",
         hours=84,
-        source="Vaswani et al. 2017, section 5.2",
+        source=sentence(SECTION, work="Vaswani et al. 2017", number="5.2"),
     ),
     Training(
         name="BERT, large",
-        text="3.3 billion words, 40 times",
+        text=sentence("3.3 billion words, 40 times"),
         devices=64,
         device="TPU chip",
         hours=96,
-        source="Devlin et al. 2019, appendix A.2",
+        source=sentence("{work}, appendix {number}", work="Devlin et al. 2019", number="A.2"),
     ),
     Training(
         name="GPT-3",
-        text="300 billion tokens",
+        text=sentence("300 billion tokens"),
         devices=None,
         device="V100",
         hours=None,
         parallel="inside each matrix product, and across layers",
-        source="Brown et al. 2020, section 2.3",
+        source=sentence(SECTION, work="Brown et al. 2020", number="2.3"),
     ),
     Training(
         name="PaLM, 540B",
-        text="780 billion tokens",
+        text=sentence("780 billion tokens"),
         devices=6144,
         device="TPU v4 chip",
         hours=None,
         device_hours=1200 * 6144 + 336 * 3072,
         parallel="data and model, across two pods; no pipeline",
-        source="Chowdhery et al. 2022, section 4 and appendix B",
+        source=sentence("{work}, section 4 and appendix B", work="Chowdhery et al. 2022"),
     ),
     Training(
         name="Llama, 65B",
-        text="1.4 trillion tokens",
+        text=sentence("1.4 trillion tokens"),
         devices=2048,
         device="A100",
         hours=None,
         device_hours=1_022_362,
         parallel="model and sequence",
-        source="Touvron et al. 2023, sections 2.4 and 6, Table 15",
+        source=sentence("{work}, sections 2.4 and 6, Table 15", work="Touvron et al. 2023"),
     ),
     Training(
         name="Llama 3.1, 405B",
-        text="15.6 trillion tokens",
+        text=sentence("15.6 trillion tokens"),
         devices=16_384,
         device="H100",
         hours=None,
         device_hours=30.84e6,
         parallel="tensors, context, pipeline and data",
-        source="Grattafiori et al. 2024, section 3.3; model card",
+        source=sentence("{work}, section 3.3; model card", work="Grattafiori et al. 2024"),
     ),
     Training(
         name="DeepSeek-V3",
-        text="14.8 trillion tokens",
+        text=sentence("14.8 trillion tokens"),
         devices=2048,
         device="H800",
         hours=None,
         device_hours=2.788e6,
         parallel="pipeline, experts and data",
-        source="DeepSeek-AI 2024, sections 1, 3.1 and 3.2",
+        source=sentence("{work}, sections {numbers}", work="DeepSeek-AI 2024", numbers=joined(["1", "3.1", "3.2"])),
     ),
 )
 

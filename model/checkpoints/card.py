@@ -9,6 +9,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from model.language import Numeral, Sentence, later, sentence
+
 
 @dataclass(frozen=True)
 class Score:
@@ -37,14 +39,14 @@ class Card:
     """bytes by name; the files of a sub-folder are summed as `name/`"""
     weights_hash: str
     """SHA-256 of the weights according to config.json"""
-    missing: Mapping[str, str]
-    """file name -> a sentence"""
+    missing: Mapping[str, Sentence]
+    """by file name"""
 
 
-def in_digits(metric: str, value: float, plus_minus: float | None = None) -> str:
+def in_digits(metric: str, value: float, plus_minus: float | None = None) -> Numeral:
     """A score with as many digits as its metric is reported with, and its interval."""
     text = f"{value:.{digits(metric)}f}"
-    return text if plus_minus is None else f"{text} ± {plus_minus:.{digits(metric)}f}"
+    return Numeral(text if plus_minus is None else f"{text} ± {plus_minus:.{digits(metric)}f}")
 
 
 def digits(metric: str) -> int:
@@ -61,26 +63,30 @@ def read_card(folder: Path) -> Card:
 
     The small checkpoints in studies/ share one README.md there.
     """
-    missing: dict[str, str] = {}
+    missing: dict[str, Sentence] = {}
 
     def read(name: str, parse: Callable[[str], Any], without: str) -> Any:
         try:
             shared = name == "README.md" and folder.parent.name == "studies"
             return parse(((folder.parent if shared else folder) / name).read_text(encoding="utf-8-sig"))
         except FileNotFoundError:
-            missing[name] = f"This checkpoint has no {name}: {without}"
+            missing[name] = sentence("This checkpoint has no {name}: {without}", name=name, without=sentence(without))
         except _UNREADABLE:
-            missing[name] = f"This checkpoint's {name} cannot be read: {without}"
+            missing[name] = sentence(
+                "This checkpoint's {name} cannot be read: {without}", name=name, without=sentence(without)
+            )
         return parse("{}" if name.endswith(".json") else "")
 
     return Card(
         scores=read(
-            "metrics.json", _scores, "its quality is not documented. python -m model.evaluate … --record SET writes it."
+            "metrics.json",
+            _scores,
+            later("its quality is not documented. python -m model.evaluate … --record SET writes it."),
         ),
-        log=read("log.csv", _log, "its training is not documented. python -m model.train writes it."),
-        readme=read("README.md", str, "its training data, licence terms and limits are not documented."),
+        log=read("log.csv", _log, later("its training is not documented. python -m model.train writes it.")),
+        readme=read("README.md", str, later("its training data, licence terms and limits are not documented.")),
         files=_sizes(folder),
-        weights_hash=read("config.json", _weights_hash, "nothing identifies its weights."),
+        weights_hash=read("config.json", _weights_hash, later("nothing identifies its weights.")),
         missing=missing,
     )
 
@@ -120,7 +126,7 @@ def _log(text: str) -> tuple[dict[str, float], ...]:
 
 def _finite(value: Any) -> float:
     if not isfinite(number := float(value)):
-        raise ValueError(f"{value!r} is not a finite number")
+        raise ValueError(sentence("{value!r} is not a finite number", value=value))
     return number
 
 

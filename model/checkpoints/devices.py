@@ -7,6 +7,8 @@ from contextlib import suppress
 
 import torch
 
+from model.language import sentence
+
 OutOfMemory = torch.OutOfMemoryError
 """raised if a GPU has too little memory for a run"""
 
@@ -27,7 +29,7 @@ def pick_device(device: str) -> str:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device {device!r} is not available; try 'auto' or 'cpu'") from error
+        raise ValueError(sentence("device {device!r} is not available; try 'auto' or 'cpu'", device=device)) from error
     return device
 
 

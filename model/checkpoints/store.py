@@ -431,16 +431,16 @@ def _describe(config: Any) -> _Description:
     """Raises ValueError, KeyError or TypeError if values are invalid or differ from those that were saved."""
     values, hashes = config["model"], config["sha256"]
     if set(hashes) - {"config"} != set(_FILES):
-        raise ValueError(f"sha256 must name {sorted(_FILES)}")
+        raise ValueError(sentence("sha256 must name {names}", names=sorted(_FILES)))
     if not all(isinstance(value, str) for value in hashes.values()):
-        raise ValueError("a SHA-256 must be a string of 64 hexadecimal digits")
+        raise ValueError(sentence("a SHA-256 must be a string of 64 hexadecimal digits"))
     unknown = set(values) - {field.name for field in fields(TransformerConfig)}
     if unknown:
-        raise ValueError(f"unknown field {sorted(unknown)[0]!r}")
+        raise ValueError(sentence("unknown field {value!r}", value=sorted(unknown)[0]))
     described = TransformerConfig(**values)
     # Older checkpoints have no hash of the configuration.
     if hashes.get("config", _hash_of(values)) != _hash_of(values):
-        raise ValueError('the values under "model" are not those that were saved: their SHA-256 differs')
+        raise ValueError(sentence('the values under "model" are not those that were saved: their SHA-256 differs'))
     return described, hashes
 
 

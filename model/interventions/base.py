@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from model.hooks import Edit, editing, recording
-from model.language import sentence
+from model.language import sentence, series
 from model.network.network import Network
 from model.trace import KIND_TITLES
 
@@ -117,8 +117,21 @@ def attention_paths(model: Network, kind: str | None, layer: int | None, head: i
     chosen = [path for (k, n), (path, _) in attentions.items() if k in names and layer in (None, n)]
     if not chosen:
         raise ValueError(
-            f"the model has no attention kind={kind!r}, layer={layer!r}, head={head!r}; it has "
-            + ", ".join(f"{each.name} with {len(each.layers)} layers of {each.heads} heads" for each in model.kinds)
+            sentence(
+                "the model has no attention kind={kind!r}, layer={layer!r}, head={head!r}; it has {kinds}",
+                kind=kind,
+                layer=layer,
+                head=head,
+                kinds=series(
+                    sentence(
+                        "{kind} with {layers} layers of {heads} heads",
+                        kind=each.name,
+                        layers=len(each.layers),
+                        heads=each.heads,
+                    )
+                    for each in model.kinds
+                ),
+            )
         )
     return chosen
 

@@ -24,6 +24,7 @@ from model.generation.search import greedy
 from model.generation.steps import Steps, ids_to_decode_from
 from model.hooks import explicit_path, recording
 from model.interventions import applied
+from model.language import sentence
 from model.network.attention import MultiHeadAttention
 from model.network.decoder_only import DecoderOnly
 from model.network.embedding import InputEmbedding
@@ -249,7 +250,7 @@ def run_mistake(opened: Checkpoint, trace: Trace, name: str, kind: str, layer: i
     """
     mistake, model = MISTAKES[name], break_model(opened, name).model
     if mistake.runs == "batch" and room_for_pads(opened, trace) < PADS:
-        raise ValueError("This sentence is too long for a batch with a longer one.")
+        raise ValueError(sentence("This sentence is too long for a batch with a longer one."))
     path, _ = model.attentions()[kind, layer]
     run = _step_by_step if mistake.runs == "cache" else _at_once
     with applied(model, trace.interventions), explicit_path():
@@ -353,7 +354,7 @@ def break_model(opened: Checkpoint, name: str) -> Checkpoint:
     """
     model = opened.model
     if reason := why_not(model, name):
-        raise ValueError(f"This model cannot make this mistake. {reason}")
+        raise ValueError(sentence("This model cannot make this mistake. {reason}", reason=sentence(reason)))
     shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     broken, classes = copy.deepcopy(model, shared), {}
     for lines in lines_of(model, name):

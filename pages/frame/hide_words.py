@@ -5,6 +5,7 @@ from itertools import islice
 
 import streamlit as st
 
+from model.language import tr
 from model.run import Run
 from pages.frame.render import show_view
 from pages.views.translate import explore
@@ -29,7 +30,7 @@ def offer_words(run: Run) -> None:
         return
     st.session_state["fill-shown"] = tuple(words), mask
     st.pills(
-        f"Hide a word with a click, or type {as_markdown(mask)}",
+        tr("Hide a word with a click, or type {mask}", mask=as_markdown(mask)),
         range(len(words)),
         format_func=lambda number: as_markdown(visible(words[number])),
         key=WORDS,

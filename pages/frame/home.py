@@ -10,7 +10,7 @@ from pages.views.explore import sides_of
 from pages.widgets.explain import say
 from pages.widgets.page_links import cards
 from pages.widgets.present import presents
-from viz.html import sentence
+from viz.html import translated
 
 SENTENCES_AT_ONCE = 16
 MANY = 200
@@ -20,7 +20,7 @@ MANY = 200
 def show_translation(run: Run) -> None:
     """The translation, a notice where the model was not trained for such a text, and the rest of a long one."""
     kind = next((side.kind for side in sides_of(run) if side.first), "")
-    st.html(sentence(run.trace.translation, run.trace.source, run.trace.next_tokens if kind else (), kind))
+    st.html(translated(run.trace.translation, run.trace.source, run.trace.next_tokens if kind else (), kind))
     if not run.trace.interventions and run.request.target is None and (facts := unfamiliar(run.trace)):
         say("home", "An unfamiliar text", **facts)
     _translate_long_text(run)

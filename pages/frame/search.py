@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from model.language import language, tr
+from model.language import joined, language, later, quoted, tr
 from model.needs import Need
 from model.run import Place
 from model.trace import Kind, Trace
@@ -250,8 +250,7 @@ def _say_nothing_there(word: str) -> None:
     close = difflib.get_close_matches(" ".join(word.casefold().split()), names, n=3, cutoff=CLOSE)
     text = [tr("Nothing here is called “{word}”.", word=word.strip()[:100])]
     if close:
-        text.append(
-            tr("Did you mean {words}?", words=tr(" or ").join(tr("“{word}”", word=names[name]) for name in close))
-        )
+        words = joined((quoted(names[name]) for name in close), later("{before} or {one}"))
+        text.append(tr("Did you mean {words}?", words=words))
     text.append(tr("Try a word such as softmax, a token of your sentence, a head such as L1H1, or the name of a page."))
     st.text(" ".join(text))

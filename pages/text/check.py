@@ -86,7 +86,7 @@ def stamps() -> Iterator[tuple[str, str]]:
 def strings() -> dict[str, str]:
     """Every short text in English -> the file in which it was seen first."""
     found: dict[str, str] = {}
-    for path in (path for folder in PARTS for path in sorted((ROOT / folder).glob("**/*.py"))):
+    for path in _sources():
         for text in _said_in(path):
             found.setdefault(text, path.relative_to(ROOT).as_posix())
     files = [path for ending in ("js", "html") for path in sorted((ROOT / "viz/site").glob(f"**/*.{ending}"))]
@@ -96,6 +96,12 @@ def strings() -> dict[str, str]:
     for text, where in _declared():
         found.setdefault(text, where)
     return {text: where for text, where in found.items() if has_words(text)}
+
+
+def _sources() -> Iterator[Path]:
+    """The Python files that may say something."""
+    yield ROOT / "app.py"
+    yield from (path for folder in PARTS for path in sorted((ROOT / folder).glob("**/*.py")))
 
 
 def entries_of() -> dict[str, dict[str, Mapping[str, Any]]]:
@@ -146,23 +152,29 @@ def _faults_of_labels(own: Mapping[str, str]) -> Iterator[str]:
 
 def _literals() -> Iterator[str]:
     """All texts of the code and of the checkpoints: any may be a fact that a translated text says in its language."""
-    for path in (path for folder in PARTS for path in (ROOT / folder).glob("**/*.py")):
+    yield from texts_of_code()
+    for path in (ROOT / "checkpoints").glob("*/*.json"):
+        yield from texts_in(json.loads(path.read_text(encoding="utf-8")))
+
+
+def texts_of_code() -> Iterator[str]:
+    """All texts in the Python files, and the parts of f-strings."""
+    for path in _sources():
         tree = ast.parse(path.read_text(encoding="utf-8"))
         yield from (
             node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
         )
-    for path in (ROOT / "checkpoints").glob("*/*.json"):
-        yield from _texts_in(json.loads(path.read_text(encoding="utf-8")))
 
 
-def _texts_in(value: Any) -> Iterator[str]:
+def texts_in(value: Any) -> Iterator[str]:
+    """All texts in a value of JSON."""
     match value:
         case str():
             yield value
         case Mapping():
-            yield from (text for part in value.values() for text in _texts_in(part))
+            yield from (text for part in value.values() for text in texts_in(part))
         case list():
-            yield from (text for part in value for text in _texts_in(part))
+            yield from (text for part in value for text in texts_in(part))
 
 
 def _faults_of_sections(name: str, english: Mapping[str, str], own: Mapping[str, str]) -> Iterator[str]:

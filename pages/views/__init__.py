@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from model.language import joined, sentence
 from model.needs import Need
 from model.run import Run
 from model.trace import Trace
@@ -186,7 +187,12 @@ class View:
             raise TypeError(f"{self.name} has no control {unknown.pop()}; it has {', '.join(self.controls) or 'none'}")
         if missing := self.missing(run):
             raise ValueError(
-                f"{self.title} needs {' and '.join(map(str, missing))}, which {run.trace.checkpoint} does not have."
+                sentence(
+                    "{view} needs {parts}, which {checkpoint} does not have.",
+                    view=sentence(self.title),
+                    parts=joined(sentence(str(need)) for need in missing),
+                    checkpoint=run.trace.checkpoint,
+                )
             )
         values: dict[str, Any] = {}
         for name, control in self.controls.items():

@@ -12,7 +12,7 @@ from model.analysis.written.of_stream import EMBEDDING, POSITION
 from model.checkpoints.store import shown_name
 from model.interventions import HeadGate
 from model.interventions.link import encode
-from model.language import sentence, sentence_of
+from model.language import sentence, sentence_of, tr
 from model.network.attention import MultiHeadAttention
 from model.run import Run
 from model.trace import Array
@@ -86,8 +86,9 @@ def steps(
     """One of the seven steps of the head as an equation of matrices, and how one cell of its result is computed."""
     number, one, head = step - 1, all_steps()[step - 1], head_and_rows(run)
     cell = Choice(query, key, dimension, output or 0, projection or PROJECTIONS[0])
-    shown, place = explain_step(number, head, cell), f"{run.kind} layer {run.layer} head {run.head}"
-    title = f"{shown_name(run.trace.checkpoint)} {run.trace.checkpoint_hash[:8]}, {place}, step {step}: {one.title}"
+    shown, facts = explain_step(number, head, cell), {"checkpoint": shown_name(run.trace.checkpoint)}
+    facts |= {"hash": run.trace.checkpoint_hash[:8], "place": run.place.title, "title": one.name(head)}
+    title = tr("{checkpoint} {hash}, {place}, step {step}: {title}", step=step, **facts)
     drawings = picture(number, head, cell, title, present), arithmetic_picture(shown, result_chain(head, cell), number)
     return Result(
         {

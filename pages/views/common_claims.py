@@ -21,7 +21,7 @@ from model.analysis.heads.many_sentences import ManySentences, read_heads
 from model.background.sizes import self_attention_layer
 from model.background.table_1 import lstm_work, recurrent, self_attention
 from model.checkpoints.store import CheckpointError, load_checkpoint, study_checkpoints
-from model.language import Sentence, sentence, sentence_of
+from model.language import Sentence, joined, later, sentence, sentence_of
 from model.trace import KIND_TITLES, Tokens
 from pages.views import Need, OnRequest, Part, Result, Run, View, answer, missing_of, view, views_of
 
@@ -32,7 +32,8 @@ SHIFTS = (1, 5, 20, 50, 100, 200, 500)
 WIDTHS = ("studies/heads-1", "studies/base", "studies/heads-8", "studies/heads-16")
 """small translators that differ in the number of heads alone, the widest heads first"""
 SINUSOIDS = Part(
-    "sines and cosines that are added to the embeddings", lambda run: run.opened.config.positions == "sinusoidal"
+    later("sines and cosines that are added to the embeddings"),
+    lambda run: run.opened.config.positions == "sinusoidal",
 )
 
 Steps = Iterator[tuple[float, Any]]
@@ -54,8 +55,9 @@ def claim(
         code: what computes it.
     """
 
-    def missing(run: Run) -> str:
-        return " and ".join(map(str, missing_of(needs, run)))
+    def missing(run: Run) -> Sentence | str:
+        lacking = missing_of(needs, run)
+        return joined(sentence(str(one)) for one in lacking) if lacking else ""
 
     def decorate(function: Callable[[Run, Any], Result]) -> View:
         @wraps(function)

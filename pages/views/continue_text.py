@@ -31,7 +31,9 @@ def certainty(run: Run, position: int = POSITION) -> Result:
     trace, given = run.trace, run.trace.first_written
     roles, logs = trace.streams["decoder"].tokens.roles or (), trace.target_log_probabilities
     result = written_tokens(
-        run, position, "Tokens, their ids, and the probability the model gave each; click one for its alternatives"
+        run,
+        position,
+        sentence("Tokens, their ids, and the probability the model gave each; click one for its alternatives"),
     )
     facts = {
         "roles": joined(sentence(whose, count=roles.count(role)) for role, whose in WHOSE.items() if role in roles)

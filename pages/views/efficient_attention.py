@@ -33,7 +33,7 @@ from model.background import attention_costs as costs
 from model.background.layer_size import LayerSize, attention_products, layer_sizes
 from model.background.stopwatch import FITTED, Timings, fit_power
 from model.interventions import PatternMask
-from model.language import sentence_of
+from model.language import Numeral, Sentence, sentence, sentence_of
 from model.network.masks import pattern_mask
 from model.run import Run
 from model.trace import Array, Trace
@@ -42,7 +42,7 @@ from pages.views.controls import choice, menu, player, several, slider, steps
 from pages.views.names import axes
 from pages.views.timing import ALONE, MEASURE, time_chart, time_points, time_side_by_side, time_table
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Texts
-from viz.labels import say_options
+from viz.labels import say_label, say_options
 from viz.special.efficient_attention import output_chart, tile_chart
 from viz.theme import CHOSEN, OKABE_ITO, symmetric_range
 from viz.tokens import labels, numbered
@@ -662,7 +662,9 @@ def _cost_table(counted: Mapping[str, costs.Cost], width: int) -> pd.DataFrame:
         "together, bytes": [width * cost.memory for cost in counted.values()],
     }
     return pd.DataFrame(
-        {"attention": list(counted)} | {name: [f"{value:,}" for value in values] for name, values in columns.items()}
+        {"attention": [say_label(name) for name in counted]}
+        | {name: [f"{value:,}" for value in values] for name, values in columns.items()}
+        | {name: [f"{value:,}" for value in values] for name, values in columns.items()}
     )
 
 
@@ -688,10 +690,12 @@ def _compare(
     }
 
 
-def in_units(count: int) -> str:
+def in_units(count: int) -> Sentence | Numeral:
     """Bytes with a unit, powers of 1,000."""
     power = min(max(len(str(count)) - 1, 0) // 3, 5)
-    return f"{count / 1000**power:.3g} {('bytes', 'kB', 'MB', 'GB', 'TB', 'PB')[power]}"
+    if not power:
+        return sentence("{count} bytes", count=count)
+    return Numeral(f"{count / 1000**power:.3g} {('kB', 'MB', 'GB', 'TB', 'PB')[power - 1]}")
 
 
 @answer

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from model.language import joined, sentence, tr
 from model.on_demand import MappingOnDemand
 from model.run import Run
 from model.trace import Array, Attention, Stream
@@ -109,7 +110,7 @@ class Word:
     def notes(self) -> list[str]:
         """What each query's row predicts, if it predicts a token."""
         predicts = self.attention.predicts
-        return [f"predicts {word}" for word in labels(predicts.labels)] if predicts else []
+        return [tr("predicts {token}", token=word) for word in labels(predicts.labels)] if predicts else []
 
     @property
     def name(self) -> str:
@@ -230,13 +231,9 @@ def _before_softmax(word: Word) -> Box | None:
     attention = word.attention
     if attention.reads_scaled:
         return None
-    what = " and ".join(
-        name
-        for name, there in (("soft cap", attention.softcap is not None), ("bias", attention.bias is not None))
-        if there
-    )
+    what = [sentence("soft cap")] * (attention.softcap is not None) + [sentence("bias")] * (attention.bias is not None)
     matrix = _square(word, "capped", "pre_softmax")
-    return Box("before", f"with the {what}", _why("before", word), (matrix,))
+    return Box("before", sentence("with the {parts}", parts=joined(what)), _why("before", word), (matrix,))
 
 
 def _mask(word: Word) -> Box:

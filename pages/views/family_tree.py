@@ -12,6 +12,7 @@ from model.background.family import HALF, MEMBERS, PARTS, Member, member
 from model.background.pieces import cut_text, learn_merges
 from model.background.then_and_now import BASE, TRAININGS, Training, training_of
 from model.checkpoints.store import shown_name
+from model.language import tr
 from model.run import Run
 from model.trace import Trace
 from pages.views import Need, OnRequest, Result, answer, view
@@ -127,13 +128,13 @@ def _all(chosen: str, n: int) -> Table:
             "a token sees": one.mask,
             "context": "" if one.context is None else f"{one.context:,}",
             "n in it": "" if one.context is None else "yes" if n <= one.context else "no",
-            "tokens read": "" if one.tokens is None else amount(one.tokens),
-            "parameters": amount(one.total),
-            "published": amount(one.published),
-            "at work": amount(sum(one.parameters(active=True).values())),
+            "tokens read": "" if one.tokens is None else tr(amount(one.tokens)),
+            "parameters": tr(amount(one.total)),
+            "published": tr(amount(one.published)),
+            "at work": tr(amount(sum(one.parameters(active=True).values()))),
             "cache, bytes": f"{HALF * one.cached(n):.3g}" if one.family != "encoder" else "",
             "multiply-adds": f"{one.multiply_adds(n):.2e}",
-            "from": one.source,
+            "from": tr(one.source),
         }
         for one in MEMBERS
     ]
@@ -177,12 +178,12 @@ def trainings(run: Run) -> Result:
     rows = [
         {
             "model": one.name,
-            "text": one.text,
+            "text": tr(one.text),
             "devices": "" if one.devices is None else f"{one.devices:,} × {one.device}",
             "device-hours": "" if one.all_hours is None else f"{one.all_hours:,.0f}",
             "divided by": one.parallel,
             "operations": "" if one.operations is None else f"{one.operations:.1e}",
-            "from": one.source,
+            "from": tr(one.source),
         }
         for one in TRAININGS
     ]
@@ -208,8 +209,8 @@ def _own_training(run: Run) -> dict[str, str] | None:
     tokens = float(sum(seconds * [row["tokens_per_second"] for row in log]))
     parameters = sum(run.opened.parameters_by_part().values())
     return {
-        "text": f"{amount(tokens)} tokens",
-        "devices": "2 × processor core",
+        "text": tr("{count} tokens", count=amount(tokens)),
+        "devices": tr("2 × processor core"),
         "device-hours": f"{2 * hours[-1]:,.0f}",
         "divided by": "",
         "operations": f"{6 * parameters * tokens:.1e}",

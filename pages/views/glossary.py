@@ -109,10 +109,13 @@ def _read(path: Path) -> dict:
 
 
 def find_terms(word: str) -> list[Term]:
-    """The terms that are called so, then those with this word in one of their names, then in their explanation."""
+    """The terms that are called so, then those with this word in one of their names, then in their explanation.
+
+    A term is found by its English name in every language.
+    """
     wanted = " ".join(word.casefold().split())
-    named = [term for term in terms() if any(wanted in name.casefold() for name in term.names)]
-    named.sort(key=lambda term: all(wanted != name.casefold() for name in term.names))
+    named = [term for term in terms() if any(wanted in name.casefold() for name in (*term.names, term.key))]
+    named.sort(key=lambda term: all(wanted != name.casefold() for name in (*term.names, term.key)))
     return named + [term for term in terms() if wanted in term.text.casefold() and term not in named]
 
 

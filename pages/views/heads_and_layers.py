@@ -644,7 +644,7 @@ def find(run: Run, find_by: str | None = FIND_BY, first: str | None = FROM) -> R
             SCORES[find_by]: [head.mean[find_by] for head in heads],
             "layer": [head.layer for head in heads],
             "head": [head.head for head in heads],
-            "attention": [KIND_TITLES[head.kind] for head in heads],
+            "attention": [tr(KIND_TITLES[head.kind]) for head in heads],
             "±": [head.spread.get(find_by, np.nan) for head in heads],
             "type": [head.type for head in heads],
         }
@@ -693,8 +693,10 @@ def works(run: Run) -> Result:
             "work": [one.name for one in own],
             "measure": [one.measure for one in own],
             "rule": [f"≥ {grammar.TYPE_RULES[one.name]:g}" for one in own],
-            "does it": ["yes" if one.does else "not measured" if np.isnan(one.measure) else "no" for one in own],
-            "at": [one.best for one in own],
+            "does it": [
+                tr("yes") if one.does else tr("not measured") if np.isnan(one.measure) else tr("no") for one in own
+            ],
+            "at": [tr(one.best) for one in own],
             "heads that do": [counts[one.name] for one in own],
         }
     )
@@ -872,7 +874,7 @@ def aligned(
         "best": first,
         "other": float(rates[layers.index(first.layer), first.head].max()),
         "listed": [[one.layer, one.head] for one in best],
-        "conventions": [one.convention for one in best],
+        "conventions": [say_label(one.convention) for one in best],
         "mixed": any(one.convention != "predicts" for one in best),
         "predicting": [[one.layer, one.head] for one in predicting],
         "predicting_best": predicting[0].aer,

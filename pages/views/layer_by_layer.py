@@ -115,7 +115,7 @@ def inside(run: Run, stack: str = STACK, token: int = TOKEN, step: int = STEP, d
     doubles = [vector.astype(np.float64) for vector in vectors.values()]
     table = pd.DataFrame(
         {
-            "vector": list(vectors),
+            "vector": [say_label(name) for name in vectors],
             "mean": [x.mean() for x in doubles],
             "standard deviation": [x.std() for x in doubles],
             "length": [np.linalg.norm(x) for x in doubles],

@@ -33,7 +33,7 @@ from pages.views.controls import CLICKED_HEAD, choice, menu
 from pages.views.names import axes, card_of
 from pages.views.paper_figures import draw_lines, draw_ranking, fact_of_cell, fact_of_pair
 from viz.forms import Canvas, Document, Line, Lines, Map, Maps, Scale, Table
-from viz.labels import say_options
+from viz.labels import say_label, say_options
 from viz.special.heads_and_layers import head_map
 from viz.steps.head import Choice
 from viz.steps.steps import all_steps, picture, result
@@ -422,7 +422,7 @@ def table_3(_: Run) -> Result:
             "BLEU against base": [row.bleu - base.bleu for row in TABLE_3],
             "ours: BLEU against base": [one.bleu_difference if one else np.nan for one in near],
             "ours: PPL, % above base": [100 * (one.perplexity_ratio - 1) if one else np.nan for one in near],
-            "ours changes": [one.row.changed if one else "" for one in near],
+            "ours changes": [say_label(one.row.changed) if one else "" for one in near],
             "parameters, millions": [np.nan if row.millions is None else float(row.millions) for row in TABLE_3],
         }
     )

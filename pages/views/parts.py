@@ -18,7 +18,11 @@ from viz.theme import OKABE_ITO, WEIGHTS
 MOST = 12
 """parts that have a name in a picture"""
 STACKS = {"encoder_self": "encoder", "decoder_self": "decoder"}
-_PLACE = re.compile(r"(\w+) (\d+) (.+)")
+SUBLAYERS = {"feed_forward": "feed-forward", "self_attn": "self-attention", "cross_attn": "cross-attention"}
+_PART = re.compile(
+    rf"(?P<stack>encoder|decoder|cross|encoder_self|decoder_self|query|key)"
+    rf"(?: (?P<layer>\d+))?(?: (?P<sublayer>{'|'.join(SUBLAYERS)}))?(?: (?P<rest>.+))?"
+)
 
 
 def part_label(name: str) -> str:
@@ -26,10 +30,12 @@ def part_label(name: str) -> str:
     if head := head_of_part(name):
         kind, layer, number = head
         return f"{say_label(STACKS.get(kind, kind))} L{layer}H{number}"
-    words = name.replace("feed_forward", "feed-forward").replace("_attn", "-attention")
-    if match := _PLACE.fullmatch(words):
-        return f"{say_label(STACKS.get(match[1], match[1]))} L{match[2]} {say_label(match[3])}"
-    return say_label(words)
+    if not (match := _PART.fullmatch(name)):
+        return say_label(name)
+    stack, layer, sublayer, rest = match.groups()
+    words = [say_label(STACKS.get(stack, stack)), layer and f"L{layer}"]
+    words += [sublayer and say_label(SUBLAYERS[sublayer]), rest and say_label(rest)]
+    return " ".join(filter(None, words))
 
 
 @dataclass(frozen=True)

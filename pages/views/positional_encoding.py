@@ -12,7 +12,7 @@ from model.analysis.positions import position_table, word_order
 from model.analysis.positions.rotation import extend_angles, rotate_pairs, rotated_head, shifted_scores, with_rope
 from model.analysis.positions.score_bias import biased_head
 from model.analysis.stream import vocabulary
-from model.language import later
+from model.language import Numeral, later, series, tr
 from model.network.embedding import InputEmbedding, sinusoids
 from model.network.masks import alibi_bias, alibi_slopes
 from model.network.rotary import rotate, rotation
@@ -380,7 +380,7 @@ def _biases(run: Run) -> Result:
     facts = {
         "scheme": "bias",
         "linear": biased.misfit <= ROUNDING * max(1.0, float(np.abs(biased.lowest).max())),
-        "slopes": ", ".join(f"{slope:.3g}" for slope in slopes),
+        "slopes": series([Numeral(f"{slope:.3g}") for slope in slopes], later("{before}; {one}")),
         "heads": len(slopes),
         "follows": np.allclose(slopes, alibi_slopes(len(slopes)).numpy(), rtol=1e-3),
     }
@@ -692,7 +692,7 @@ def table_rotation(
     )
 
 
-SCHEMES = {"learned": "Learned table", "rope": "RoPE", "alibi": "ALiBi"}
+SCHEMES = {"learned": later("Learned table"), "rope": "RoPE", "alibi": "ALiBi"}
 
 
 def _other_schemes(run: Run) -> dict[str, str]:
@@ -745,7 +745,7 @@ def schemes(
     """The added table compared with three other schemes, on this head's own numbers."""
     config, attention = run.opened.config, run.attention
     learned = config.positions == "learned"
-    facts = {"learned": learned, "scheme": scheme, "called": SCHEMES[scheme], "odd": bool(attention.d_k % 2)}
+    facts = {"learned": learned, "scheme": scheme, "called": tr(SCHEMES[scheme]), "odd": bool(attention.d_k % 2)}
     facts |= {"max_len": config.max_len, "d_model": config.d_model}
     if scheme == "learned":
         if not learned:

@@ -25,7 +25,7 @@ from model.analysis.written import head_of_part
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import shown_name
 from model.interventions import Patch, describe
-from model.language import sentence_of
+from model.language import sentence, sentence_of
 from model.needs import Need
 from model.run import Place, Run, decode
 from model.trace import KIND_TITLES, Array, Trace
@@ -279,7 +279,7 @@ def _on_same_tokens(opened: Checkpoint, trace: Trace) -> Trace:
     """
     other = opened.trace_ids(trace.prompt, trace.next_ids)
     if (other.src_ids, other.src_tokens) != (trace.src_ids, trace.src_tokens):
-        raise ValueError("the two models cut the text into different tokens")
+        raise ValueError(sentence("the two models cut the text into different tokens"))
     return other
 
 

@@ -11,7 +11,7 @@ from model.analysis.stream.residual_stream import measure_stream, residual_strea
 from model.background import digits as digits_8x8
 from model.background.layer_size import layer_sizes
 from model.background.studies import read_study, study_arrays
-from model.language import tr
+from model.language import sentence, tr
 from model.needs import parts_of
 from model.network.attention import MultiHeadAttention
 from model.network.feed_forward import FeedForward
@@ -174,7 +174,7 @@ def _norms(run: Run) -> dict[int, str]:
     return {i: say_label(SUBLAYERS[s.name]) for i, s in enumerate(sublayers) if s.layer == run.layer}
 
 
-NORM = choice(lambda run: f"Norm of layer {run.layer}, at the", _norms, key="since_norm")
+NORM = choice(lambda run: sentence("Norm of layer {layer}, at the", layer=run.layer), _norms, key="since_norm")
 
 
 @view("RMSNorm", code=(Residual, since.compare_norms))

@@ -22,6 +22,7 @@ from model.analysis.heads.softmax import (
 )
 from model.analysis.runs.two_runs import vector_arrays
 from model.interventions import AttentionTemperature, Intervention, Unscaled
+from model.language import Numeral
 from model.needs import Need
 from model.network.attention import MultiHeadAttention
 from model.run import TAUS, Run
@@ -211,7 +212,7 @@ def _undivided(run: Run) -> tuple[dict, dict, dict]:
     drawn = softmax_at(read, old.mask[head], 1.0).astype(np.float32)
     maps = {"with: the run": old.pattern[head], "without: redrawn": drawn, "without: rerun": new.pattern[head]}
     texts = {"With the division": plain.trace.translation, "Without it, rerun": other.trace.translation}
-    divisor = "√d_k" if old.divides_by_root else f"{1 / scale:.4g}"
+    divisor = "√d_k" if old.divides_by_root else Numeral(f"{1 / scale:.4g}")
     shows, facts, numbers = _comparison(plain, after, texts, (f"divided by {divisor}", "not divided"))
     shows |= {"undivided": Maps(*axes(old), {name: Map(weights, old.mask[head]) for name, weights in maps.items()})}
     facts |= {

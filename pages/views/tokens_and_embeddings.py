@@ -7,7 +7,7 @@ import numpy as np
 from model.analysis.stream import vocabulary
 from model.analysis.stream.vocabulary import Piece
 from model.checkpoints.tokenizer import Tokenizer
-from model.language import sentence, tr
+from model.language import later, sentence, tr
 from model.needs import Need
 from model.network.embedding import InputEmbedding
 from model.run import Run
@@ -28,9 +28,9 @@ from viz.tokens import as_plotly, labels
 SIDES = {"encoder": "source", "decoder": "target"}
 HUES = {"source": theme.ENCODER, "target": theme.DECODER}
 READERS = {
-    "Source": "the tokens that the encoder reads",
-    "Target": "the tokens that the decoder reads, start token first",
-    "Text": "the tokens that the model reads",
+    "Source": later("the tokens that the encoder reads"),
+    "Target": later("the tokens that the decoder reads, start token first"),
+    "Text": later("the tokens that the model reads"),
 }
 """label of a stream -> what its chips are"""
 
@@ -73,9 +73,10 @@ def tokens(run: Run, side: str = SIDE, position: int = POSITION, dimension: int 
     """The tokens, and the vector that the model reads for one of them: embedding plus positional encoding."""
     opened, stream = run.opened, _stream(run, side)
     embedded, pieces, groups = stream.embedded, _pieces(run, side), vocabulary.groups_of(stream.tokens)
-    title = f"{stream.label}: {READERS[stream.label]}, their ids and UTF-8 bytes"
+    facts = {"text": sentence(stream.label), "tokens": sentence(READERS[stream.label])}
+    title = sentence("{text}: {tokens}, their ids and UTF-8 bytes", **facts)
     chips = piece_boxes(title, pieces, HUES[side], position, groups)
-    limits, name = theme.symmetric_range(*embedded.terms.values()), as_plotly(describe_piece(pieces[position]))
+    limits, name = theme.symmetric_range(*embedded.terms.values()), as_plotly(tr(describe_piece(pieces[position])))
     vectors = {title: embedded.terms[part][position] for part, title in input_titles(opened, embedded).items()}
     rows = vocabulary.embedding_rows(opened, side, stream.tokens.ids)
     axis = sentence("dimension of the token “{name}”", name=name)

@@ -72,7 +72,7 @@ from model.checkpoints.store import (
 from model.checkpoints.translator import Translator
 from model.interventions import Intervention
 from model.interventions.describe import SUBLAYER_NAMES
-from model.language import later, sentence_of, tr
+from model.language import Numeral, Sentence, joined, later, sentence, sentence_of, series, tr
 from model.network.network import EMBEDDINGS
 from model.network.residual import BatchNorm, Residual
 from model.run import Place, Run, decode, force
@@ -139,20 +139,22 @@ def curves(run: Run, over: str | None = OVER) -> Result:
     score = next((column for column in SCORES if column in log), SCORES[0])
     panels = {"loss": ("train_loss", "dev_loss"), "score": (score,), "speed": ("tokens_per_second",)}
     drawn = {name: [column for column in columns if column in log] for name, columns in panels.items() if over}
+    lacks = [column for columns in panels.values() for column in columns if column not in log]
     facts = {
         "outdated": is_outdated(run, card),
-        "without": card.missing.get("log.csv", "This checkpoint's log.csv holds no curve."),
+        "without": card.missing.get("log.csv", sentence("This checkpoint's log.csv holds no curve.")),
         "drawn": [name for name, columns in drawn.items() if columns],
-        "lacks": ", ".join(column for columns in panels.values() for column in columns if column not in log),
+        "lacks": series(lacks) if lacks else "",
         "rises": _rises(_fit(run, log)),
     }
     shows = {name: _over_time(log, over, columns) for name, columns in drawn.items() if columns}
     return Result(shows, facts, {f"log_{column}": values.to_numpy(float) for column, values in log.items()})
 
 
-def _rises(fitted: FittedSchedule | None) -> list[str]:
-    """The logged steps at which the rate has risen again, in words."""
-    return [f"{step:,}" for step in (fitted.restarted_at, *fitted.raised_at)] if fitted and fitted.restarted_at else []
+def _rises(fitted: FittedSchedule | None) -> list[Numeral]:
+    """The logged steps at which the rate has risen again."""
+    steps = (fitted.restarted_at, *fitted.raised_at) if fitted and fitted.restarted_at else ()
+    return [Numeral(f"{step:,}") for step in steps]
 
 
 def _over_time(log: pd.DataFrame, over: str, columns: Sequence[str]) -> Lines:
@@ -277,7 +279,7 @@ BLOCK = 8
 
 
 def _translation(run: Run) -> list[str]:
-    return [run.trace.translation, "what you would write"] if Need.CROSS_ATTENTION in run.opened.features else []
+    return [run.trace.translation, tr("what you would write")] if Need.CROSS_ATTENTION in run.opened.features else []
 
 
 def _matrices(run: Run) -> dict[str, str]:
@@ -710,7 +712,8 @@ def snapshots(run: Run, snapshot: str | None = SNAPSHOT, every: bool | None = EV
     """The chosen head, and the cross-entropy of the text, with the weights of a training step."""
     if snapshot is None:
         others = [name for name in available_checkpoints() if snapshot_steps(checkpoint_path(name))]
-        return Result(facts={"saved": False, "name": shown_name(run.opened.name), "others": " or ".join(others)})
+        facts = {"saved": False, "name": shown_name(run.opened.name)}
+        return Result(facts=facts | {"others": joined(others, later("{before} or {one}")) if others else ""})
     facts = {"saved": True, "step": None if snapshot == END else int(snapshot), "last": _last_step(run), "error": ""}
     try:
         here = _moment(run, snapshot)
@@ -909,13 +912,14 @@ def ablations(run: Run, trained: str | None = TRAINED) -> Result:
         sets={"run": TRAINED} if trained else {},
     )
     seeds = [len(row.bleus) for row in rows]
-    single = [row.row.changed for row in rows if row.bleu_verdict == "one seed"]
+    single = [sentence(row.row.changed) for row in rows if row.bleu_verdict == "one seed"]
+    disagreements = _disagreements(rows)
     facts = {
         "rows": len(rows),
         "parameters": base.parameters,
         "seeds": (min(seeds), max(seeds)),
-        "disagreements": "; ".join(_disagreements(rows)),
-        "single": ", ".join(single),
+        "disagreements": series(disagreements, later("{before}; {one}")) if disagreements else "",
+        "single": series(single, later("{before}; {one}")) if single else "",
         "judged": len(single) < len(rows),
         "higher": sqrt(STUDY_WARMUP),
         "run": {"name": here[trained], "alone": _link(run, trained), "beside": _pair(run, trained)}
@@ -972,19 +976,21 @@ def _pair(run: Run, name: str) -> str:
     return "" if name == "base" else f"{_link(run, 'base')}&{urlencode(other)}"
 
 
-def _disagreements(rows: list[Comparison]) -> list[str]:
+def _disagreements(rows: list[Comparison]) -> list[Sentence]:
     """Our differences from base beside the paper's, where they have opposite signs."""
     paper, sentences = TABLE_3[0], []
     for row in rows[1:]:
         ours, theirs = [], []
         if row.bleu_verdict == "disagrees":
-            ours.append(f"{signed(row.bleu_difference, '+.2f')} BLEU")
+            ours.append(sentence("{score} BLEU", score=signed(row.bleu_difference, "+.2f")))
             theirs.append(signed(row.paper.bleu - paper.bleu, "+.1f"))
         if row.perplexity_verdict == "disagrees":
-            ours.append(f"{signed(100 * (row.perplexity_ratio - 1), '+.1f')} % perplexity")
-            theirs.append(f"{signed(100 * (row.paper.perplexity / paper.perplexity - 1), '+.1f')} %")
+            more, papers = row.perplexity_ratio - 1, row.paper.perplexity / paper.perplexity - 1
+            ours.append(sentence("{percent} % perplexity", percent=signed(100 * more, "+.1f")))
+            theirs.append(sentence("{percent} %", percent=signed(100 * papers, "+.1f")))
         if ours:
-            sentences.append(f"{row.row.changed}: {' and '.join(ours)} here, {' and '.join(theirs)} in the paper")
+            facts = {"change": sentence(row.row.changed), "ours": joined(ours), "theirs": joined(theirs)}
+            sentences.append(sentence("{change}: {ours} here, {theirs} in the paper", **facts))
     return sentences
 
 

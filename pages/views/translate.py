@@ -5,6 +5,7 @@ from typing import Any
 
 from model.analysis.heads.aligned_head import alignment_scores
 from model.generation.search import beam_search, greedy
+from model.language import sentence
 from model.needs import Need
 from model.network.attention import MultiHeadAttention
 from model.run import TAUS, Run
@@ -135,6 +136,8 @@ def _note(run: Run) -> dict[str, Any] | None:
 @view("How sure the model was", code=(greedy, beam_search), needs=TRANSLATES)
 def certainty(run: Run, position: int = POSITION, weights: str = ALIGNMENT) -> Result:
     """The probability of each token of the translation, and the alternatives at one position."""
-    title = "Target tokens, their ids, and the probability the model gave each; click one for its alternatives"
+    title = sentence(
+        "Target tokens, their ids, and the probability the model gave each; click one for its alternatives"
+    )
     result, aligned = written_tokens(run, position, title), align(run, weights)
     return replace(result, facts=result.facts | {"see_head": f"cross.{aligned.layer}.{aligned.head or 0}"})

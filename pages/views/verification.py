@@ -22,6 +22,7 @@ from model.proof.steps import READ, verify_steps
 from model.trace import CHAIN_TOLERANCE, Trace
 from pages.views import Need, OnRequest, Result, Run, answer, view
 from viz.forms import Table
+from viz.labels import say_label
 from viz.special.verification import ClaimRow, errors_chart
 
 MEASURABLE = tuple(claim for claim in CLAIMS if claim.measure)
@@ -155,8 +156,8 @@ def steps(run: Run) -> Result:
     found = run.compute(verify_steps, run.opened, run.trace)
     frame = pd.DataFrame(
         {
-            "path": [step.place for step in found],
-            "computes": [step.name for step in found],
+            "path": [say_label(step.place) for step in found],
+            "computes": [say_label(step.name) for step in found],
             "state": [step.state for step in found],
             "difference": np.array([step.difference for step in found], float),
         }

@@ -264,7 +264,7 @@ def forced(run: Run, prefix: str = PREFIX, position: int = AT) -> Result:
     trace, before = with_prefix(run, prefix), run.trace
     position = min(position, len(trace.next_ids) - 1)
     written, kept = trace.target_probabilities, len(read_ids(prefix))
-    parts = {"Forced": (slice(kept), VALUE), "Decoded": (slice(kept, None), DECODER)}
+    parts = {sentence("Forced"): (slice(kept), VALUE), sentence("Decoded"): (slice(kept, None), DECODER)}
     boxes = [
         chips(title, trace.next_tokens[part], trace.next_ids[part], hue, written[part], position, part.start or 0)
         for title, (part, hue) in parts.items()

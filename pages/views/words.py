@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template, Undefined
 from markupsafe import Markup
 
-from model.language import ENGLISH, Sentence, language, speaking, tr
+from model.language import ENGLISH, Numeral, Sentence, language, speaking, tr
 from pages.text import TEXT, Translated, sections_of, split_stamp
 from viz.latex import error_text, number, scaled_scores
 from viz.tokens import as_markdown, labels
@@ -145,6 +145,8 @@ def _escaped(value: Any) -> Markup:
         return value
     if isinstance(value, Sentence):
         value = tr(value)
+    if isinstance(value, Numeral):
+        value = language().number(value)
     return Markup(as_markdown(" ".join(value.split())) if isinstance(value, str) else value)
 
 

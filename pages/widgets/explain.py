@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from model.language import tr
 from pages.views.words import blocks_of
 from pages.widgets.glossary import define
 
@@ -30,7 +31,7 @@ def draw_code(*objects: Callable | type) -> None:
     """The lines of `model/` that computed what is shown, read from the running program."""
     for item in objects:
         lines, first = _lines(item)
-        st.caption(f"{item.__module__.replace('.', '/')}.py, line {first}")
+        st.caption(tr("{file}, line {line}", file=f"{item.__module__.replace('.', '/')}.py", line=str(first)))
         st.code("".join(lines), language="python")
 
 

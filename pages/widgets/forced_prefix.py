@@ -74,11 +74,12 @@ def _choose_word(run: Run, trace: Trace, position: int, place: Any) -> tuple[int
     here = trace.next_tokens[position], written, float(trace.target_probabilities[position])
     names, shares, _ = rank_candidates(trace.candidates[position], here)
     ids = [candidate.id for candidate in trace.candidates[position]]
-    shown = dict(zip(ids if written in ids else [*ids, written], zip(labels(names), shares, strict=True), strict=True))
+    facts = [{"token": name, "share": share} for name, share in zip(labels(names), shares, strict=True)]
+    shown = dict(zip(ids if written in ids else [*ids, written], facts, strict=True))
     word = place.selectbox(
         tr("Replace it by"),
         [token for token in shown if token != written and token not in FORBIDDEN],
-        format_func=lambda i: "{} ({:.2%})".format(*shown[i]) if i in shown else str(i),
+        format_func=lambda i: tr("{token} ({share:.2%})", **shown[i]) if i in shown else str(i),
         # A new key after each change: with its old state it would show the previous choice and report no new one.
         key=f"prefix-choice-{len(st.session_state.get(HISTORY, []))}-{position}",
         accept_new_options=True,

@@ -5,7 +5,7 @@ from functools import partial
 
 import streamlit as st
 
-from model.language import tr
+from model.language import listed, tr
 from model.proof.checks import Check
 from model.run import Run
 from pages.compute.runs import check
@@ -42,7 +42,7 @@ def _draw(run: Run, runs: list[Run], checks: list[Sequence[Check]]) -> None:
     with st.container(border=True):
         st.markdown(_subject(len(runs), len(run.trace.interventions)))
         for column, results in zip(st.columns(len(checks[0])), zip(*checks, strict=True), strict=True):
-            errors = tr(" and ").join(error_text(result.error) for result in results)
+            errors = listed(error_text(result.error) for result in results)
             name = tr("error") if len(runs) == 1 else tr("errors")
             title = tr(results[0].title)
             column.markdown(f"{_verdict(results)}  \n{title}  \n:small[{name} {errors}, {_limit(results[0])}]")

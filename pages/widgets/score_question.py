@@ -7,7 +7,7 @@ import streamlit as st
 
 from model.analysis.heads.head_importance import WHOLE, ScoredText
 from model.generation.long_text import split_sentences
-from model.language import tr, tr_error
+from model.language import later, sentence, tr, tr_error
 from model.run import Run
 from pages.views import Control
 from pages.views.examples import examples_of
@@ -18,10 +18,14 @@ from viz.tokens import decoder_rows, labels
 
 AGAINST, LONGEST_WORD = "which_against", 100
 """URL parameter of the other word, and its longest text"""
-SCORED = {"all": "all tokens", "token": "one token"}
+SCORED = {"all": later("all tokens"), "token": later("one token")}
 SENTENCES, MOST_SENTENCES, LONGEST_TEXT = 10, 50, 20_000
 """example sentences; a person's own at most: how many, and of how many characters"""
-ON = {"sentence": "this sentence", "examples": f"{SENTENCES} example sentences", "own": "your own sentences"}
+ON = {
+    "sentence": sentence("this sentence"),
+    "examples": sentence("{count} example sentences", count=SENTENCES),
+    "own": sentence("your own sentences"),
+}
 
 
 def build_question(run: Run) -> dict[Control, Any]:

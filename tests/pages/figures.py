@@ -2,9 +2,16 @@
 
 import base64
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+
+SHOWN = ["body", "label", "help", "options", "placeholder", "text", "caption"]
+"""fields of an element that a visitor reads"""
 
 
 def figure(app: Any, key: str) -> dict[str, Any]:
@@ -36,3 +43,34 @@ def numbers(values: Any) -> np.ndarray:
     array = np.array(values)
     gaps = array.dtype == object and all(value is None or isinstance(value, int | float) for value in array.flat)
     return array.astype(float) if gaps else array
+
+
+def visible_texts(app: Any) -> Iterator[str]:
+    """What a visitor reads on the page but for code, formulas and pictures: texts, labels, options, tooltips."""
+    nodes = [app._tree]
+    while nodes:
+        node = nodes.pop()
+        nodes += getattr(node, "children", {}).values()
+        if isinstance(proto := getattr(node, "proto", None), Message) and proto.DESCRIPTOR.name not in ("Code", "Html"):
+            content = MessageToDict(proto)
+            if content.get("elementType") != "LATEX":
+                yield from _texts_in(content)
+            if proto.DESCRIPTOR.name == "Dataframe":
+                yield from _texts_of_table(proto)
+
+
+def _texts_of_table(proto: Message) -> Iterator[str]:
+    frame = pa.ipc.open_stream(proto.arrow_data.data).read_pandas()
+    yield from map(str, frame.columns)
+    yield from (cell for name in frame for cell in frame[name] if isinstance(cell, str))
+
+
+def _texts_in(content: Any, name: str = "") -> Iterator[str]:
+    if isinstance(content, dict):
+        for key, part in content.items():
+            yield from _texts_in(part, key)
+    elif isinstance(content, list):
+        for part in content:
+            yield from _texts_in(part, name)
+    elif isinstance(content, str) and name in SHOWN:
+        yield content

@@ -1,12 +1,17 @@
 """Another language: its words where it has them, English as a whole where it has not, and a list of what it lacks."""
 
+import ast
+import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from model import interventions
+from model.checkpoints.translator import Translator
 from model.language import (
     ENGLISH,
     Language,
@@ -25,12 +30,18 @@ from model.needs import Need
 from pages import PAGES
 from pages import text as texts
 from pages.frame import language as switch
+from pages.frame.right_side import PAIRS
+from pages.lessons.question import FOLDER as LESSONS
 from pages.text import FROM, best_language, check, languages, stamp, stamp_of
 from pages.views import glossary, words
 from tests.model.interventions.test_every_intervention import EVERY
-from tests.pages.figures import tabs_of
+from tests.pages.figures import tabs_of, visible_texts
 from viz.drawing import html_page, sources
 from viz.figure import figure
+from viz.labels import lacks
+from viz.steps.arithmetic import explain_step, result_chain
+from viz.steps.head import Choice, head_of
+from viz.steps.steps import all_steps
 
 GERMAN = """
 [language]
@@ -233,14 +244,124 @@ def test_the_numbers_of_a_chart_and_the_page_of_a_picture_are_in_its_language() 
         assert sources("beam_tree")[0].startswith('const WORDS = {"Zoom in": "Näher"};')
 
 
+SAYING = {*check.SAYS, "say_label", "say_options"}
+"""functions that give a text in the language of the run, or one that is said later"""
+TEXT_CALLS = {
+    "markdown", "caption", "write", "info", "warning", "error", "success", "text",
+    "header", "subheader", "title", "button", "toggle", "expander", "popover", "metric",
+    "download_button", "link_button", "page_link", "text_input", "text_area", "checkbox", "radio", "selectbox",
+    "pills", "toast", "progress", "spinner", "number_input", "slider", "file_uploader", "segmented_control",
+    "select", "choice", "number", "several", "steps",
+}  # fmt: skip
+"""of Streamlit and of pages/widgets/controls.py: their first argument is read by visitors"""
+TEXT_ARGUMENTS = "label", "help", "placeholder", "caption"
+PROGRAMS = {
+    "pages/frame/command_line.py": "the terminal",
+    "pages/lessons/question.py": "whoever writes a question",
+    "pages/site/build.py": "the terminal",
+    "pages/views/__init__.py": "whoever calls a view",
+    "pages/views/__main__.py": "the terminal",
+    "pages/views/controls.py": "whoever calls a view",
+    "pages/views/examples.py": "whoever calls a view",
+    "pages/views/words.py": "whoever writes a text",
+    "viz/canvas/": "whoever draws a picture",
+    "viz/drawing.py": "whoever draws a picture",
+    "viz/notebook.py": "whoever calls it",
+    "viz/paper/page.py": "whoever calls it",
+    "viz/steps/head.py": "whoever calls it",
+}
+"""file or folder -> who reads the errors of its mistakes, in English; no visitor does"""
+NAMES = {"Attention Explorer", "**Attention Explorer**", "PNG"}
+
+
+def english_parts(node: ast.AST) -> Iterator[str]:
+    """Texts with words in an argument that no function says in the language of the run."""
+    match node:
+        case ast.Call() | ast.Compare() | ast.Subscript():
+            return
+        case ast.Constant(value=str()):
+            words = re.sub(r":[a-z/_]+[:[]|:material/|<[^>]*>|\*\*", " ", node.value)
+            if re.search("[A-Za-z]{2}", words) and words.strip() not in NAMES:
+                yield node.value
+        case ast.IfExp():
+            yield from (*english_parts(node.body), *english_parts(node.orelse))
+        case _:
+            for child in ast.iter_child_nodes(node):
+                yield from english_parts(child)
+
+
+def trees(*folders: str) -> Iterator[tuple[str, ast.Module]]:
+    for path in (path for folder in folders for path in sorted(check.ROOT.glob(folder))):
+        yield path.relative_to(check.ROOT).as_posix(), ast.parse(path.read_text("utf-8"))
+
+
+def test_what_visitors_read_is_said_in_the_language_and_never_composed() -> None:
+    """A text call gets what `tr` gives, no English literal and no f-string with words."""
+    found = []
+    for name, tree in trees("app.py", "pages/frame/*.py", "pages/widgets/*.py", "pages/compute/*.py"):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in TEXT_CALLS:
+                given = [*node.args[:1], *(each.value for each in node.keywords if each.arg in TEXT_ARGUMENTS)]
+                found += [f"{name}:{node.lineno}: {text}" for part in given for text in english_parts(part)]
+    assert found == []
+
+
+def test_an_error_that_visitors_may_read_is_a_sentence() -> None:
+    found = []
+    for name, tree in trees("pages/**/*.py", "viz/**/*.py"):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and not name.startswith((*PROGRAMS,)):
+                found += [f"{name}:{node.lineno}: {text}" for part in node.exc.args for text in english_parts(part)]
+    assert found == []
+
+
+def test_no_translation_replaces_english_words_of_a_fact() -> None:
+    """A fact with words is a sentence, which each language says; the English may change it, too."""
+    for folder in (texts.TEXT / code for code in list(languages())[1:]):
+        for path in (*folder.rglob("*.md"), *folder.rglob("*.toml")):
+            name = path.relative_to(folder)
+            english = next((one for one in (texts.TEXT / name, LESSONS / name.name) if one.is_file()), path)
+            assert path.read_text("utf-8").count("| replace(") <= english.read_text("utf-8").count("| replace("), path
+
+
+@pytest.mark.parametrize("code", [*languages()][1:])
+def test_every_language_has_the_words_of_the_strips_of_each_step(code: str, translator: Translator) -> None:
+    attention = translator.trace("Two dogs", "Zwei Hunde").attention("decoder_self", 1)
+    head, choice = head_of(attention, 0), Choice(0, 1)
+    for step in range(len(all_steps())):
+        shown = explain_step(step, head, choice)
+        rows = [row.label for strip in shown.strips for row in strip.rows]
+        sentences = [text for strip in shown.strips for text in (strip.title, strip.result)]
+        with speaking(languages()[code]):
+            assert not [text for pair in result_chain(head, choice) for text in pair if lacks(text)]
+            assert not [text for text in rows if lacks(text)]
+        assert not [text for one in sentences for text in lacking(one, languages()[code])]
+
+
+@cache
+def english_of_the_code() -> list[str]:
+    """Texts of several words in the code, and parts of f-strings, but for example sentences."""
+    files = (check.ROOT / "checkpoints").glob("*/examples.json")
+    examples = {text for path in files for text in check.texts_in(json.loads(path.read_text("utf-8")))}
+    examples |= {text for pair in PAIRS.values() for text in pair}
+    texts_of_code = {text for text in check.texts_of_code() if re.search(r"[A-Za-z]{2,} [a-z]{2,}", text)}
+    return sorted(texts_of_code - examples)
+
+
 @pytest.mark.parametrize("page", [page.path for pages in PAGES.values() for page in pages])
-def test_every_page_opens_in_every_language_at_its_first_tab_and_at_its_last(page: str, open_app: Callable) -> None:
+def test_every_page_says_all_in_every_language_at_its_first_tab_and_at_its_last(page: str, open_app: Callable) -> None:
+    """What two languages say alike is a name, a token or English: it must not be a text of the code."""
+    said = []
     for code in list(languages())[1:]:
-        app = open_app(page, lang=code)
-        assert not app.exception
-        key, titles = tabs_of(app)
-        if titles[-1]:
-            assert not open_app(page, lang=code, **{key: titles[-1]}).exception
+        first = open_app(page, lang=code)
+        key, titles = tabs_of(first)
+        last = open_app(page, lang=code, **{key: titles[-1]}) if titles[-1] else first
+        assert not first.exception
+        assert not last.exception
+        said.append({text for app in (first, last) for text in visible_texts(app)})
+    alike = {text.replace("\\", "") for text in set.intersection(*said)} - NAMES
+    parts = [part for part in english_of_the_code() if re.search(r"[A-Za-z]{2,} [a-z]{2,} [a-z]{2,}", part)]
+    assert sorted(text for text in alike if text in english_of_the_code() or any(part in text for part in parts)) == []
 
 
 @pytest.mark.parametrize("made", ["en", "de", "zh"])

@@ -24,7 +24,7 @@ OWN = re.compile(r"<style>.*?</style>", re.DOTALL)
 def draw(trace: Trace, tokenizer: Tokenizer) -> None:
     """Everything but the Plotly figures; raises AssertionError as they do."""
     for text in (
-        html.sentence(trace.translation, trace.source, trace.next_tokens, "cross"),
+        html.translated(trace.translation, trace.source, trace.next_tokens, "cross"),
         html.chips("Source", trace.src_tokens, trace.src_ids, "#0072B2"),
         html.piece_boxes("Source", spell(tokenizer, trace.src_ids), "#0072B2", 0),
     ):

@@ -61,7 +61,7 @@ class Answer:
         written = trace.target_probabilities
         layer, head = best_aligned_head(trace)
         alignment = trace.attention("cross", layer).pattern[head]
-        return cls(html.sentence(trace.translation, trace.source, trace.next_tokens, "cross"), written, alignment)
+        return cls(html.translated(trace.translation, trace.source, trace.next_tokens, "cross"), written, alignment)
 
     @classmethod
     def shown(cls, session: Session) -> "Answer":

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from model.language import Sentence, sentence, sentence_of
 from viz.forms import Form, Texts
 from viz.paper.look import INK, SMALL, TEXT, load_matplotlib, missing_letters, plain, spelled, text_size, wrapped
 from viz.paper.panels import (
@@ -88,12 +89,12 @@ def _metadata(file_format: str, title: str, caption: str, origin: str) -> dict[s
     return {"Title": title, "Description": caption, "Software": maker, "Source": origin}
 
 
-def reason_not_to_draw(picture: Any) -> str:
+def reason_not_to_draw(picture: Any) -> Sentence | str:
     """Why Matplotlib cannot draw a form, a figure or Texts; empty where it can. Draws nothing."""
     try:
         _check(picture if isinstance(picture, Texts) else _content(picture))
     except CannotDraw as problem:
-        return str(problem)
+        return sentence_of(problem)
     return ""
 
 
@@ -111,8 +112,8 @@ def _check(content: Any) -> None:
         raise CannotDraw(_unknown(letters))
 
 
-def _unknown(letters: str) -> str:
-    return f"the font of these files does not have {letters[:8]}"
+def _unknown(letters: str) -> Sentence:
+    return sentence("the font of these files does not have {letters}", letters=letters[:8])
 
 
 def _texts_of(part: Any, name: str = "") -> Iterator[str]:
@@ -177,7 +178,7 @@ class _Text:
 def _draw_figure(figure: Any, content: Mapping, text: _Text) -> None:
     panels = panels_of(content)
     if not panels:
-        raise CannotDraw("there is nothing in it")
+        raise CannotDraw(sentence("there is nothing in it"))
     height = place_panels(figure, panels, text.width)
     for panel in panels:
         draw_panel(panel, text.width)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from model.language import sentence
 from viz.paper.look import INK, LEAST, POINTS, TEXT, colour_map, ink_on, plain, readable, rgba, written
 from viz.theme import OKABE_ITO
 
@@ -90,7 +91,7 @@ def _write_cells(ax: Any, trace: Mapping, z: Any, centres: tuple[Array, Array], 
     template = trace.get("texttemplate") or ""
     if template not in ("%{text}", "%{z:.2f}"):
         if template:
-            raise CannotDraw(f"it has text in cells of the form {template}")
+            raise CannotDraw(sentence("it has text in cells of the form {template}", template=template))
         return
     texts = trace["text"] if template == "%{text}" else [[f"{value:.2f}" for value in row] for row in z.filled(np.nan)]
     size = max(POINTS * (trace.get("textfont") or {}).get("size", 11), LEAST)
@@ -190,7 +191,7 @@ def draw_scatter(ax: Any, trace: Mapping, layout: Mapping, places: Places, befor
     if "lines" in mode and line.get("width", 2):
         colour, dash = rgba(line.get("color") or _one(marker.get("color"), own)), line.get("dash", "solid")
         if dash not in DASHES:
-            raise CannotDraw(f"it has a line dashed as {dash}")
+            raise CannotDraw(sentence("it has a line dashed as {dash}", dash=dash))
         steps = {"drawstyle": "steps-post"} if line.get("shape") == "hv" else {}
         strength = {"alpha": colour[3] * trace.get("opacity", 1.0)}
         look = {"linestyle": DASHES[dash], "linewidth": POINTS * line.get("width", 2), "color": colour[:3]}
@@ -223,7 +224,7 @@ def find_marker(name: str) -> str:
     """Matplotlib's marker for one of Plotly's symbols; raises CannotDraw if there is none."""
     shape = name.removesuffix("-open").removesuffix("-dot").removesuffix("-open")
     if shape not in MARKERS:
-        raise CannotDraw(f"it has points drawn as {name}")
+        raise CannotDraw(sentence("it has points drawn as {name}", name=name))
     return MARKERS[shape]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from model.language import Numeral
 from viz.theme import OKABE_ITO
 
 Array = np.ndarray
@@ -19,12 +20,12 @@ COLOURS: Mapping[str, str] = {
 UNITS = ("", "k", "M", "G", "T", "P", "E")
 
 
-def amount(value: float) -> str:
+def amount(value: float) -> Numeral:
     """A count in three digits: "512", "2.35 M", "63.1 M"."""
     step = min(int(np.log10(max(value, 1)) // 3), len(UNITS) - 1)
     if f"{value / 1000**step:.3g}" == "1e+03" and step < len(UNITS) - 1:
         step += 1
-    return f"{value / 1000**step:.3g} {UNITS[step]}".strip()
+    return Numeral(f"{value / 1000**step:.3g} {UNITS[step]}".strip())
 
 
 def lengths_to_plot(*marked: float) -> Array:

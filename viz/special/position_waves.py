@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from model.language import tr
 from viz.figure import LEGEND_ABOVE, NO_GRID, curve, figure, heatmap, scatter, text
 from viz.heatmap import colours
+from viz.latex import latex_decimal
 from viz.special.positional_encoding import dimension_name, positions_text
 from viz.theme import GUIDE, OKABE_ITO, SIGNED
 
@@ -146,12 +148,13 @@ def block_equation(block: Array, start: Array, end: Array, pos: int, k: int, pai
     """LaTeX of one pair's rotation in numbers: its block of M_k times PE(pos), and the table's own PE(pos + k)."""
 
     def matrix(rows: Array) -> str:
-        body = r" \\ ".join(" & ".join(f"{value:.5f}" for value in np.atleast_1d(row)) for row in rows)
+        body = r" \\ ".join(" & ".join(latex_decimal(value, 5) for value in np.atleast_1d(row)) for row in rows)
         return rf"\begin{{pmatrix}} {body} \end{{pmatrix}}"
 
     names = f"{2 * pair},\\,{2 * pair + 1}"
+    pair_name, in_table = tr("pair"), tr("in the table")
     return (
-        rf"\underbrace{{{matrix(block)}}}_{{M_{{{k}}},\ \text{{pair }}{pair}}} "
+        rf"\underbrace{{{matrix(block)}}}_{{M_{{{k}}},\ \text{{{pair_name} }}{pair}}} "
         rf"\underbrace{{{matrix(start)}}}_{{PE({pos})_{{{names}}}}} = {matrix(block @ start.astype(float))} "
-        rf"\qquad \underbrace{{{matrix(end)}}}_{{PE({pos + k})_{{{names}}}\ \text{{in the table}}}}"
+        rf"\qquad \underbrace{{{matrix(end)}}}_{{PE({pos + k})_{{{names}}}\ \text{{{in_table}}}}}"
     )

@@ -1,9 +1,8 @@
 """The arithmetic of one chosen cell in each of the seven steps of an attention head."""
 
-from dataclasses import replace
-
 import numpy as np
 
+from model.language import Sentence, sentence, tr
 from viz.latex import (
     bracketed,
     coloured,
@@ -17,6 +16,7 @@ from viz.latex import (
 from viz.steps.head import COLOURS, Array, Choice, Head
 from viz.steps.strips import Arithmetic, Strip, StripRow
 from viz.theme import KEY, QUERY, VALUE, WEIGHTS
+from viz.tokens import Verbatim
 
 
 def explain_step(step: int, head: Head, choice: Choice) -> Arithmetic:
@@ -25,7 +25,7 @@ def explain_step(step: int, head: Head, choice: Choice) -> Arithmetic:
 
 
 def result_chain(head: Head, choice: Choice) -> list[tuple[str, str]]:
-    """Name and value of the chosen cell after each of the seven steps."""
+    """Name and value of the chosen cell after each of the seven steps; labels, to be said where they are drawn."""
     i, j, c, o = choice.query, choice.key, choice.dimension, choice.output
     # Where queries are narrower than values, the chosen column of v may lie beyond them.
     rows = {"q": head.projected["Q"][i], "k": head.projected["K"][j], "v": head.projected["V"][j]}
@@ -49,9 +49,18 @@ def _projection(head: Head, choice: Choice) -> Arithmetic:
     value, colour = head.linear[name][position, c], COLOURS[name]
     turned = head.then if name != "V" else ""
     symbol = name.lower() + (r"^{\mathrm{pre}}" if turned else "")
-    then = f"; then {turned}: {number(head.projected[name][position, c])}" if turned else ""
-    plus = f", plus bias {number(b)}" if head.learns_biases else ""
     source = "Y" if head.crosses and name != "Q" else "X"
+    result = sentence("sum {sum} = {value}", sum=number(products.sum()), value=number(value))
+    if head.learns_biases:
+        facts = {"sum": number(products.sum()), "bias": number(b), "value": number(value)}
+        result = sentence("sum {sum}, plus bias {bias} = {value}", **facts)
+    if turned:
+        result = sentence(
+            "{before}; then {change}: {value}",
+            before=result,
+            change=turned,
+            value=number(head.projected[name][position, c]),
+        )
     latex = (
         rf"{entry(symbol, position, c, colour)} = \sum_{{m=0}}^{{{head.d_model - 1}}} {source}_{{{position},m}}\,"
         rf"({coloured(colour, f'W_{name}')})_{{m,{c}}}"
@@ -63,14 +72,22 @@ def _projection(head: Head, choice: Choice) -> Arithmetic:
         + f" = {latex_number(value)}"
     )
     strip = Strip(
-        f"{head.d_model} products: row {position} of {source} ({axis.labels[position]}) times column {c} of W_{name}",
+        sentence(
+            "{count} products: row {row} of {source} ({token}) times column {column} of {matrix}",
+            count=head.d_model,
+            row=position,
+            source=source,
+            token=axis.labels[position],
+            column=c,
+            matrix=f"W_{name}",
+        ),
         _count(head.d_model),
         (
             StripRow(f"{source}, row {position}", x),
             StripRow(f"W_{name}, column {c}", w, colour),
             StripRow("product", products, bars=True),
         ),
-        f"sum {number(products.sum())}{plus} = {number(value)}{then}",
+        result,
     )
     return Arithmetic(latex, (strip,))
 
@@ -85,14 +102,21 @@ def _score(head: Head, choice: Choice) -> Arithmetic:
         rf" = {sum_of_products(q, k)} = {latex_number(head.scores[i, j])}"
     )
     strip = Strip(
-        f"{head.d_k} products: query {i} ({head.queries.labels[i]}) times key {j} ({head.keys.labels[j]})",
+        sentence(
+            "{count} products: query {query} ({query_token}) times key {key} ({key_token})",
+            count=head.d_k,
+            query=i,
+            query_token=head.queries.labels[i],
+            key=j,
+            key_token=head.keys.labels[j],
+        ),
         _count(head.d_k),
         (
             StripRow(f"q, row {i}", q, QUERY, limit=limit),
             StripRow(f"k, row {j}", k, KEY, limit=limit),
             StripRow("product", products, bars=True),
         ),
-        f"sum = score = {number(head.scores[i, j], 5)}",
+        sentence("sum = score = {value}", value=number(head.scores[i, j], 5)),
     )
     return Arithmetic(latex, (strip,))
 
@@ -111,22 +135,29 @@ def _scaling(head: Head, choice: Choice) -> Arithmetic:
         StripRow("score", head.scores[i], limit=limit),
         StripRow(f"÷ {head.divisor:.3f}", head.scaled[i], limit=limit),
     )
-    return Arithmetic(latex, (_key_strip(head, choice, rows, f"scaled = {number(head.scaled[i, j], 5)}"),))
+    result = sentence("scaled = {value}", value=number(head.scaled[i, j], 5))
+    return Arithmetic(latex, (_key_strip(head, choice, rows, result),))
 
 
 def _masking(head: Head, choice: Choice) -> Arithmetic:
     i, j = choice.query, choice.key
     masked = np.where(head.mask[i], head.pre_softmax[i], -np.inf)
-    state = "is not" if head.mask[i, j] else "is"
+    said = tr("key {key} is masked for query {query}:", key=j, query=i)
+    if head.mask[i, j]:
+        said = tr("key {key} is not masked for query {query}:", key=j, query=i)
     latex = (
-        rf"{_before_mask(head, i, j)}\text{{key {j} {state} masked for query {i}:}}\quad "
+        rf"{_before_mask(head, i, j)}\text{{{said}}}\quad "
         rf"{latex_number(head.pre_softmax[i, j])} \;\longrightarrow\; {latex_number(masked[j])}"
     )
     limit = max(abs(head.pre_softmax[i]).max(), abs(head.scaled[i]).max())
     then = (StripRow(head.before_mask, head.pre_softmax[i], limit=limit),) if head.before_mask else ()
     rows = (StripRow("scaled", head.scaled[i], limit=limit), *then, StripRow("masked", masked, limit=limit))
-    seen = int(head.mask[i].sum())
-    result = f"{seen} of {head.keys.size} keys are not masked for query {i}"
+    result = sentence(
+        "{seen} of {count} keys are not masked for query {query}",
+        seen=int(head.mask[i].sum()),
+        count=head.keys.size,
+        query=i,
+    )
     return Arithmetic(latex, (_key_strip(head, choice, rows, result),))
 
 
@@ -148,7 +179,8 @@ def _softmax(head: Head, choice: Choice) -> Arithmetic:
     i, j, tau = choice.query, choice.key, head.temperature
     allowed = head.mask[i]
     if not allowed.any():
-        return Arithmetic(rf"\text{{query {i} may attend to no key: all its weights are 0}}")
+        said = tr("query {query} may attend to no key: all its weights are 0", query=i)
+        return Arithmetic(rf"\text{{{said}}}")
     tempered = np.where(allowed, _double(head.pre_softmax[i]) / tau, -np.inf)
     largest = tempered.max()
     powers = np.exp(tempered - largest)
@@ -168,10 +200,18 @@ def _softmax(head: Head, choice: Choice) -> Arithmetic:
         rf" = \frac{{e^{{{exponent}}}}}{{{total}}} = \frac{{{latex_number(powers[j])}}}{{{total}}}"
         rf" = {latex_number(head.pattern[i, j])}"
     )
-    result = f"sum of the row's exponentials: {number(powers.sum(), 5)}; weight = {number(head.pattern[i, j], 5)}"
-    title = "subtracting the largest value first avoids overflow and leaves the ratio unchanged"
-    strip = _key_strip(head, choice, rows, result)
-    return Arithmetic(latex, (replace(strip, title=f"{strip.title}; {title}"),))
+    result = sentence(
+        "sum of the row's exponentials: {sum}; weight = {weight}",
+        sum=number(powers.sum(), 5),
+        weight=number(head.pattern[i, j], 5),
+    )
+    title = sentence(
+        "query {query} ({token}) over all keys; subtracting the largest value first avoids overflow and leaves the "
+        "ratio unchanged",
+        query=i,
+        token=head.queries.labels[i],
+    )
+    return Arithmetic(latex, (_key_strip(head, choice, rows, result, title),))
 
 
 def _weighted_sum(head: Head, choice: Choice) -> Arithmetic:
@@ -183,14 +223,25 @@ def _weighted_sum(head: Head, choice: Choice) -> Arithmetic:
         rf"{sum_of_products(weights, v[:, c])} = {latex_number(head.z[i, c])}"
     )
     vectors = Strip(
-        f"value of key {j} ({head.keys.labels[j]}) times its weight {number(weights[j])}, and z of query {i}",
+        sentence(
+            "value of key {key} ({token}) times its weight {weight}, and z of query {query}",
+            key=j,
+            token=head.keys.labels[j],
+            weight=number(weights[j]),
+            query=i,
+        ),
         _count(head.d_v),
         (
             StripRow(f"v, row {j}", v[j], VALUE, limit=limit),
             StripRow("weight × v", _double(v[j]) * weights[j], limit=limit),
             StripRow(f"z, row {i}", head.z[i], limit=limit),
         ),
-        f"in dimension {c}: {number(float(weights[j]) * float(v[j, c]))} of {number(head.z[i, c])}",
+        sentence(
+            "in dimension {dimension}: {part} of {value}",
+            dimension=c,
+            part=number(float(weights[j]) * float(v[j, c])),
+            value=number(head.z[i, c]),
+        ),
         c,
     )
     products = _double(weights) * v[:, c]
@@ -199,7 +250,8 @@ def _weighted_sum(head: Head, choice: Choice) -> Arithmetic:
         StripRow(f"v, column {c}", v[:, c], VALUE, limit=limit),
         StripRow("product", products, bars=True),
     )
-    return Arithmetic(latex, (vectors, _key_strip(head, choice, sums, f"sum = z = {number(head.z[i, c], 5)}")))
+    result = sentence("sum = z = {value}", value=number(head.z[i, c], 5))
+    return Arithmetic(latex, (vectors, _key_strip(head, choice, sums, result)))
 
 
 def _output(head: Head, choice: Choice) -> Arithmetic:
@@ -212,30 +264,40 @@ def _output(head: Head, choice: Choice) -> Arithmetic:
         rf"{latex_number(head.out[i, o])}"
     )
     own = Strip(
-        f"{head.d_v} products: z of head {h}, row {i} ({head.queries.labels[i]}), times column {o} of its rows of W_O",
+        sentence(
+            "{count} products: z of head {head}, row {row} ({token}), times column {column} of its rows of W_O",
+            count=head.d_v,
+            head=h,
+            row=i,
+            token=head.queries.labels[i],
+            column=o,
+        ),
         _count(head.d_v),
         (
             StripRow(f"z, row {i}", z),
             StripRow(f"W_O, column {o}", w),
             StripRow("product", _double(z) * w, bars=True),
         ),
-        f"sum = contribution of head {h} = {number(parts[h], 5)}",
+        sentence("sum = contribution of head {head} = {value}", head=h, value=number(parts[h], 5)),
     )
     all_heads = Strip(
-        f"contributions of all heads to output dimension {o}, and the bias",
+        sentence("contributions of all heads to output dimension {dimension}, and the bias", dimension=o),
         (*(f"head {n}" for n in range(head.n_heads)), "b_O"),
         (StripRow("contribution", np.append(parts, head.b_o[o]), bars=True),),
-        f"sum = out = {number(head.out[i, o], 5)}",
+        sentence("sum = out = {value}", value=number(head.out[i, o], 5)),
         h,
     )
     return Arithmetic(latex, (own, all_heads))
 
 
-def _key_strip(head: Head, choice: Choice, rows: tuple[StripRow, ...], result: str) -> Strip:
+def _key_strip(
+    head: Head, choice: Choice, rows: tuple[StripRow, ...], result: Sentence, title: Sentence | None = None
+) -> Strip:
     """A strip with a column for each key, for the chosen query."""
     i = choice.query
-    columns = tuple(f"{position} {label}" for position, label in enumerate(head.keys.labels))
-    return Strip(f"query {i} ({head.queries.labels[i]}) over all keys", columns, rows, result, choice.key)
+    columns = tuple(Verbatim(f"{position} {label}") for position, label in enumerate(head.keys.labels))
+    plain = sentence("query {query} ({token}) over all keys", query=i, token=head.queries.labels[i])
+    return Strip(title or plain, columns, rows, result, choice.key)
 
 
 def _count(size: int) -> tuple[str, ...]:

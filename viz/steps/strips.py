@@ -5,7 +5,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from model.language import Sentence
 from viz.drawing import Drawing
+from viz.labels import say_label
 from viz.latex import number, signed
 from viz.theme import SIGNED, WEIGHTS, colour_scales, symmetric_range
 
@@ -33,10 +35,10 @@ class StripRow:
 class Strip:
     """Rows with common columns."""
 
-    title: str
+    title: Sentence
     columns: tuple[str, ...]
     rows: tuple[StripRow, ...]
-    result: str
+    result: Sentence
     """what the last row adds up to, in words"""
     chosen: int | None = None
     """the column to mark"""
@@ -51,12 +53,19 @@ class Arithmetic:
 
 
 def arithmetic_picture(arithmetic: Arithmetic, links: list[tuple[str, str]], step: int) -> Drawing:
-    """For the arithmetic component: each number as text, and as a float for its colour."""
-    strips = []
-    for strip in arithmetic.strips:
-        strips.append(asdict(strip) | {"rows": [_plain(row) for row in strip.rows]})
-    data = {"strips": strips, "chain": links, "step": step, "scales": colour_scales()}
-    return Drawing("arithmetic", data)
+    """For the arithmetic component, in the language of this run: each number as text, and as a float for its colour."""
+    chain = [(say_label(name), say_label(value)) for name, value in links]
+    data = {"strips": [_said(strip) for strip in arithmetic.strips], "chain": chain, "step": step}
+    return Drawing("arithmetic", data | {"scales": colour_scales()})
+
+
+def _said(strip: Strip) -> dict:
+    words = {"title": say_label(strip.title), "result": say_label(strip.result)}
+    return words | {
+        "columns": [say_label(column) for column in strip.columns],
+        "rows": [_plain(row) for row in strip.rows],
+        "chosen": strip.chosen,
+    }
 
 
 def _plain(row: StripRow) -> dict:
@@ -66,9 +75,10 @@ def _plain(row: StripRow) -> dict:
     if limit is None:
         limit = 1.0 if row.scale == WEIGHTS else symmetric_range(row.values[np.isfinite(row.values)])[1]
     return asdict(row) | {
+        "label": say_label(row.label),
         "limit": float(limit) or 1.0,
         "values": [float(value) if np.isfinite(value) else None for value in row.values],
-        "texts": number_texts(row.values),
+        "texts": [say_label(text) for text in number_texts(row.values)],
         "masked": masked.tolist(),
         "allowed": None,
     }

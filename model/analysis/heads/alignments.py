@@ -15,6 +15,7 @@ import numpy as np
 
 from model.cancel import check_cancelled
 from model.checkpoints.translator import Translator
+from model.language import sentence
 from model.trace import Array, Tokens, Trace
 from model.training.data import read_lines
 
@@ -381,9 +382,15 @@ def measure_alignment(
             baselines[name] = baselines[name] + count_links(links[number], pair.links)
         report = AlignmentReport(reference, layers, heads, means, dict(baselines), scored, number + 1 - scored)
     if report is None:
-        raise ValueError(f"None of the {len(pairs):,} sentence pairs could be scored. Of the first: {why}")
+        raise ValueError(
+            sentence(
+                "None of the {count:,} sentence pairs could be scored. Of the first: {why}", count=len(pairs), why=why
+            )
+        )
     if not report.heads[..., 3].any():
-        raise ValueError("The reference has no sure link in the pairs that could be scored: give it more of them.")
+        raise ValueError(
+            sentence("The reference has no sure link in the pairs that could be scored: give it more of them.")
+        )
     yield 1.0, AlignmentReport(reference, layers, heads, means, baselines, scored, len(pairs) - scored)
 
 
@@ -396,7 +403,12 @@ def _weights_of_layers(trace: Trace, layers: Sequence[int], word: re.Pattern[str
     weights = np.stack([word_weights(trace, layer, word) for layer in layers])
     if not weights.shape[-1] or weights.shape[-2:] != pair.links.sure.shape:
         raise ValueError(
-            f"the model's tokens spell {weights.shape[-1]} and {weights.shape[-2]} words, the sentences have "
-            f"{pair.links.sure.shape[1]} and {pair.links.sure.shape[0]}."
+            sentence(
+                "the model's tokens spell {spelled} and {written} words, the sentences have {source} and {target}.",
+                spelled=weights.shape[-1],
+                written=weights.shape[-2],
+                source=pair.links.sure.shape[1],
+                target=pair.links.sure.shape[0],
+            )
         )
     return weights

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from model.language import Sentence, sentence, series
 from model.trace import Array, Tokens
 from model.training.data import read_lines
 
@@ -151,7 +152,7 @@ class Work:
     """positional, syntactic, semantic, copy or induction"""
     measure: float
     """NaN: it was not measured"""
-    best: str = ""
+    best: Sentence | str = ""
     """at what: the token, or the relation with its direction"""
 
     @property
@@ -174,8 +175,9 @@ def kinds_of_work(mean: Mapping[str, float], gains: Mapping[str, float]) -> tupl
         gains: relation with its direction -> share of right partners minus that of the best fixed offset.
     """
     near = {f"{name} token": mean[name] for name in ("previous", "same", "next") if name in mean}
-    found = {"positional": near, "syntactic": gains}
-    best = {name: max(each, key=each.__getitem__) if each else "" for name, each in found.items()}
-    work = [Work(name, found[name].get(best[name], np.nan), best[name]) for name in found]
+    work = []
+    for name, found in {"positional": near, "syntactic": gains}.items():
+        best = max(found, key=found.__getitem__) if found else ""
+        work.append(Work(name, found.get(best, np.nan), series(map(sentence, best.split(", "))) if best else ""))
     named = {"semantic": "meaning", "copy": "copy", "induction": "induction"}
     return (*work, *(Work(name, mean.get(score, np.nan)) for name, score in named.items()))

@@ -5,7 +5,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -151,9 +151,7 @@ def _meaning(tally: Tally, kind: str, row: int) -> float | None:
 
 def _head(place: Place, column: Column, texts: Sequence[str]) -> MeasuredHead:
     mean = {name: float(each.mean()) for name, each in column.scores.items()}
-    missing = dict.fromkeys(("previous", "same", "next"))
-    numbers = missing | {name: value for name, value in mean.items() if name != "rarest"}
-    named = name_type(HeadSummary(*place, **numbers, choice=True))
+    named = _named(place, mean)
     shows = column.scores[SHOWS.get(named.type, "confidence")]
     order = np.argsort(-shows, kind="stable")
     types = Counter(TYPES[number] for number in column.types.tolist())
@@ -167,6 +165,19 @@ def _head(place: Place, column: Column, texts: Sequence[str]) -> MeasuredHead:
         tuple((texts[i], float(shows[i])) for i in order[:BEST]),
         tuple((texts[i], float(shows[i])) for i in order[::-1][:BEST]),
     )
+
+
+def _named(place: Place, mean: Mapping[str, float]) -> HeadSummary:
+    """The type that the means of a head give it, with its rule."""
+    names = {one.name for one in fields(HeadSummary)}
+    missing = dict.fromkeys(("previous", "same", "next"))
+    return name_type(HeadSummary(*place, **missing | {name: mean[name] for name in names & {*mean}}, choice=True))
+
+
+def _with_rule(head: MeasuredHead) -> MeasuredHead:
+    """A head of a file, whose rule is a text, with the rule as a sentence that any language can say."""
+    named = _named(head.place, head.mean)
+    return replace(head, rule=named.rule) if named.type == head.type else head
 
 
 @dataclass(frozen=True)
@@ -430,7 +441,9 @@ def read_heads(opened: Checkpoint) -> ManySentences:
         found = ManySentences(
             **content,
             heads=tuple(
-                MeasuredHead(**entry | {part: tuple(map(tuple, entry[part])) for part in listed if part in entry})
+                _with_rule(
+                    MeasuredHead(**entry | {part: tuple(map(tuple, entry[part])) for part in listed if part in entry})
+                )
                 for entry in heads
             ),
         )

@@ -10,6 +10,7 @@ import torch
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import recording
 from model.interventions import applied
+from model.language import sentence
 from model.network.batch import pad_batch
 from model.network.config import PAD
 from model.trace import Array, Trace
@@ -66,7 +67,9 @@ def run_padded(opened: Checkpoint, trace: Trace, kind: str, layer: int, pads: in
     """
     room = room_for_pads(opened, trace)
     if not 1 <= pads <= room:
-        raise ValueError(f"The batch can take 1 to {room} pads beside this sentence, not {pads}.")
+        raise ValueError(
+            sentence("The batch can take 1 to {room} pads beside this sentence, not {pads}.", room=room, pads=pads)
+        )
     own = trace.attention(kind, layer)
     companion, found, logits = _run_batch(opened, trace, pads)
     differences = {

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from model.language import sentence
 from model.on_demand import SequenceOnDemand
 from model.trace import CHAIN_TOLERANCE, Array, Attention, Embedded, Norm, SubLayer, Trace, relative_error
 
@@ -196,13 +197,23 @@ def _check_readable(trace: Trace, stack: str) -> None:
     stream = trace.streams[stack]
     layers = [layer for kind in trace.kinds if kind.queries == stack for layer in kind.layers]
     if layers and not len(stream.sublayers):
-        raise ValueError(f"The residual stream of the {stack} could not be read in every layer of {trace.checkpoint}.")
+        raise ValueError(
+            sentence(
+                "The residual stream of the {stack} could not be read in every layer of {checkpoint}.",
+                stack=stack,
+                checkpoint=trace.checkpoint,
+            )
+        )
     after = stream.sublayers[-1].after if len(stream.sublayers) else stream.embedded.stream
     normed = after if stream.last_norm is None else stream.last_norm(after)
     if relative_error(normed, stream.final) > CHAIN_TOLERANCE:
         raise ValueError(
-            f"What follows the last layer of the {stack} of {trace.checkpoint} could not be read. If this is a run "
-            "from a file, it may have been saved without it: run its text again."
+            sentence(
+                "What follows the last layer of the {stack} of {checkpoint} could not be read. If this is a run from a "
+                "file, it may have been saved without it: run its text again.",
+                stack=stack,
+                checkpoint=trace.checkpoint,
+            )
         )
 
 

@@ -36,7 +36,7 @@ from model.checkpoints.huggingface.files import (
     shapes_of,
     weight_files,
 )
-from model.language import sentence
+from model.language import Sentence, sentence, series
 
 HEADS = (AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoModelForMaskedLM)
 STACKS = (AutoModel, AutoModelForTextEncoding)
@@ -52,7 +52,7 @@ class StoredModel:
 
     model: nn.Module
     """in single precision and evaluation mode"""
-    notes: tuple[str, ...]
+    notes: tuple[Sentence, ...]
     """what the folder holds and the model does not use, in sentences"""
 
 
@@ -215,16 +215,23 @@ def _check_numbers(folder: Path, weights: Mapping[str, Tensor], models: Sequence
             )
 
 
-def _misfit(model: nn.Module, info: Mapping[str, Any]) -> str:
-    """What the weights lack of the model, in a sentence; empty where they lack nothing."""
+def _misfit(model: nn.Module, info: Mapping[str, Any]) -> Sentence | None:
+    """What the weights lack of the model; None where they lack nothing."""
     if lacking := sorted(info["missing_keys"]):
-        return (
-            f"the weights lack {len(lacking)} tensors of {type(model).__name__}, {lacking[0]} among them; they would "
-            "be random numbers."
+        return sentence(
+            "the weights lack {count} tensors of {model}, {first} among them; they would be random numbers.",
+            count=len(lacking),
+            model=type(model).__name__,
+            first=lacking[0],
         )
     for name, found, wanted in sorted(info["mismatched_keys"], key=str):
-        return f"the weights have {name} of shape {tuple(found)}, but config.json requires {tuple(wanted)}."
-    return ""
+        return sentence(
+            "the weights have {name} of shape {found}, but config.json requires {wanted}.",
+            name=name,
+            found=str(tuple(found)),
+            wanted=str(tuple(wanted)),
+        )
+    return None
 
 
 def _fill(folder: Path, factory: type, config: Any, weights: Mapping[str, Tensor]) -> tuple[nn.Module, dict[str, Any]]:
@@ -271,32 +278,57 @@ def _read_generation_settings(folder: Path, model: nn.Module) -> None:
         ) from error
 
 
-def _head_notes(config: Any, model: nn.Module, lacks: bool) -> list[str]:
+def _head_notes(config: Any, model: nn.Module, lacks: bool) -> list[Sentence]:
     """Which class is shown in place of the one that config.json names; `lacks`: because its head is not there."""
     shown, named = type(model).__name__, _named_class(config)
     if named in ("", shown):
         return []
-    alone = "" if model.get_output_embeddings() else ": its layers are shown, and its head is not read"
-    if lacks and alone:
-        alone = ": its layers are shown, because the weights have no head"
-    return [f"head: config.json names {named}, which is opened as {shown}{alone}."]
+    names = {"named": named, "shown": shown}
+    if model.get_output_embeddings():
+        return [sentence("head: config.json names {named}, which is opened as {shown}.", **names)]
+    if lacks:
+        return [
+            sentence(
+                "head: config.json names {named}, which is opened as {shown}: its layers are shown, because the "
+                "weights have no head.",
+                **names,
+            )
+        ]
+    return [
+        sentence(
+            "head: config.json names {named}, which is opened as {shown}: its layers are shown, and its head is not "
+            "read.",
+            **names,
+        )
+    ]
 
 
-def _notes(folder: Path, files: Sequence[Path], model: nn.Module, info: Mapping[str, Any]) -> list[str]:
+def _notes(folder: Path, files: Sequence[Path], model: nn.Module, info: Mapping[str, Any]) -> list[Sentence]:
     """What the folder holds and the view does not use."""
     shown, notes = type(model).__name__, []
     if left := sorted(info["unexpected_keys"]):
-        notes.append(f"weights: the folder also holds {_list(left)}, which {shown} has no place for: not used here.")
+        notes.append(
+            sentence(
+                "weights: the folder also holds {names}, which {model} has no place for: not used here.",
+                names=_list(left),
+                model=shown,
+            )
+        )
     if there := adapters(folder):
         notes.append(
-            f"adapter: {_list(there)} in the folder changes the weights, and is not applied: the base model is shown. "
-            "To see both, merge them with peft (merge_and_unload) and open what save_pretrained writes."
+            sentence(
+                "adapter: {names} in the folder changes the weights, and is not applied: the base model is shown. To "
+                "see both, merge them with peft (merge_and_unload) and open what save_pretrained writes.",
+                names=_list(there),
+            )
         )
     if others := other_weights(folder, files):
-        notes.append(f"weights: the folder also holds {_list(others)}, which the view does not read.")
+        notes.append(
+            sentence("weights: the folder also holds {names}, which the view does not read.", names=_list(others))
+        )
     return notes
 
 
-def _list(names: Sequence[str]) -> str:
-    more = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+def _list(names: Sequence[str]) -> Sentence:
+    first, more = series(names[:MOST_NAMES]), len(names) - MOST_NAMES
+    return sentence("{names} and {count} more", names=first, count=more) if more > 0 else first

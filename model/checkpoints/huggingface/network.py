@@ -34,6 +34,7 @@ from model.checkpoints.huggingface.probe import SOURCE_TOKENS, Event, ModuleCall
 from model.checkpoints.huggingface.steps import HookedSteps
 from model.checkpoints.huggingface.vocabulary import number_segments
 from model.hooks import Call, HookPoint, let_calls_be_kept
+from model.language import Sentence, sentence, series
 from model.network.config import TransformerConfig
 from model.network.network import EMBEDDINGS, Network
 from model.trace import Kind, Norm, Projections, StackName
@@ -89,7 +90,7 @@ class Block:
 class HookedModel(Network):
     """Reads a transformers model through hook points at `decoder.layers.1.self_attn.pattern` and so on."""
 
-    unused: tuple[str, ...] = ()
+    unused: tuple[Sentence, ...] = ()
     """those of `notes` that are about what its folder holds besides"""
 
     def __init__(self, model: nn.Module) -> None:
@@ -100,15 +101,18 @@ class HookedModel(Network):
         calls = [each for each in seen if isinstance(each, AttentionCall)]
         if not calls:
             raise Unreadable(
-                f"{type(model).__name__} computes its attention in a way that transformers does not let others read. "
-                "Only families that call its AttentionInterface open here."
+                sentence(
+                    "{model} computes its attention in a way that transformers does not let others read. Only families "
+                    "that call its AttentionInterface open here.",
+                    model=type(model).__name__,
+                )
             )
         self.separator: int | None = None
         """id of the token between two texts, where the model has an embedding for each: see `Vocabulary`"""
         self.pad = 0
         """id of what fills up a batch"""
         self.ends = frozenset()
-        self.notes: list[str] = []
+        self.notes: list[Sentence] = []
         """what could not be read, in sentences for the screen"""
         self._address(calls)
         self.attention_parts = self._find_attentions(calls, seen)
@@ -121,7 +125,10 @@ class HookedModel(Network):
             setattr(self, EMBEDDINGS[name], find_embedding(tokens, first, modules, inside, list(model.modules())))
             if not getattr(self, EMBEDDINGS[name]).known:
                 self.notes.append(
-                    f"{name}: its input is not embedding + positions; what remains is shown as positions."
+                    sentence(
+                        "{stack}: its input is not embedding + positions; what remains is shown as positions.",
+                        stack=name,
+                    )
                 )
         self.final_norms: dict[str, Norm | None] = {}
         for name in self.stacks:
@@ -133,7 +140,9 @@ class HookedModel(Network):
         """whether it gives each token of the vocabulary a probability"""
         self.head: OutputHead = find_head(model, last, modules, logits)
         if self.head.unknown:
-            self.notes.append("logits: how they follow from the last layer was not found; there is no logit lens.")
+            self.notes.append(
+                sentence("logits: how they follow from the last layer was not found; there is no logit lens.")
+            )
         self.output = model.get_output_embeddings() or model.get_input_embeddings()
         self.memory, self.final, self.logits = HookPoint(), HookPoint(), HookPoint()
         self._projections: dict[AttentionPoints, Projections | None] = {}
@@ -176,8 +185,13 @@ class HookedModel(Network):
             token = self._generation_setting(name)
             if token is not None and not self._tokens(name):
                 raise Unreadable(
-                    f"{name} is {token!r} in its settings, which is no token of the model: they are 0 to "
-                    f"{self._vocabulary - 1:,}. Correct it in generation_config.json or config.json."
+                    sentence(
+                        "{name} is {token!r} in its settings, which is no token of the model: they are 0 to {last:,}. "
+                        "Correct it in generation_config.json or config.json.",
+                        name=name,
+                        token=token,
+                        last=self._vocabulary - 1,
+                    )
                 )
 
     def _tokens(self, *names: str) -> list[int]:
@@ -269,12 +283,18 @@ class HookedModel(Network):
         block, i = self._find_sublayer(path)
         if (multiplier := block.arrangement.multipliers[i]) != 1:
             raise ValueError(
-                f"{path}: the model multiplies what it adds by {multiplier:.4g}; so it cannot be taken off"
+                sentence(
+                    "{path}: the model multiplies what it adds by {factor:.4g}; so it cannot be taken off",
+                    path=path,
+                    factor=multiplier,
+                )
             )
         if block.arrangement.placement == "parallel":
-            raise ValueError(f"{path} shares its residual connection with the other sub-layer of its layer")
+            raise ValueError(
+                sentence("{path} shares its residual connection with the other sub-layer of its layer", path=path)
+            )
         if i and block.arrangement.placement != "post" and block.arrangement.norms[i] is None:
-            raise ValueError(f"{path}: what its residual connection carries could not be read")
+            raise ValueError(sentence("{path}: what its residual connection carries could not be read", path=path))
         return f"{path}_residual.before"
 
     def end_point(self, path: str) -> str:
@@ -311,7 +331,7 @@ class HookedModel(Network):
         stack, _, layer, name = path.split(".")
         block = next((each for each in self.blocks_of(stack) if int(layer) in each.numbers), None)
         if block is None or block.arrangement is None:
-            raise ValueError(f"{path}: its residual connection was not found")
+            raise ValueError(sentence("{path}: its residual connection was not found", path=path))
         return block, block.names.index(name)
 
     def rerun_layer(self, stack: StackName, layer: int, calls: Mapping[nn.Module, Sequence[Call]]) -> None:
@@ -487,7 +507,10 @@ class HookedModel(Network):
                 for block in blocks.values():
                     block.arrangement = None if block.stack == name else block.arrangement
                 self.notes.append(
-                    f"{name}: other layers stand between those with attention; its residual stream is not shown."
+                    sentence(
+                        "{stack}: other layers stand between those with attention; its residual stream is not shown.",
+                        stack=name,
+                    )
                 )
         return list(blocks.values())
 
@@ -506,8 +529,12 @@ class HookedModel(Network):
         if block.arrangement is None:
             place = self._place(block.sites[0].points[0])
             self.notes.append(
-                f"{block.stack}, layer {place[1]}: sub-layers and norms do not add up to its output; "
-                "its residual stream is not shown."
+                sentence(
+                    "{stack}, layer {layer}: sub-layers and norms do not add up to its output; its residual stream is "
+                    "not shown.",
+                    stack=block.stack,
+                    layer=place[1],
+                )
             )
             return
         norms = zip(block.arrangement.norms, block.arrangement.after_norms, strict=True)
@@ -702,16 +729,19 @@ def _is_causal(call: AttentionCall) -> bool:
     return bool(hidden[..., later].all())
 
 
-def _missing(place: tuple[str, int], site: HookedAttention, found: AttentionParts) -> list[str]:
-    where = f"{_path(place)}: "
-    notes = []
+def _missing(place: tuple[str, int], site: HookedAttention, found: AttentionParts) -> list[Sentence]:
+    path, notes = _path(place), []
     if not site.exact:
-        notes.append(where + "softmax(q kᵀ) v does not repeat what the model computes; only its weights are read.")
+        notes.append(
+            sentence(
+                "{path}: softmax(q kᵀ) v does not repeat what the model computes; only its weights are read.", path=path
+            )
+        )
     lacking = [f"W_{name.upper()}" for name in "qkv" if name not in found.projections]
     if found.w_o is None:
         lacking.append("W_O")
     if lacking:
-        notes.append(where + f"{', '.join(lacking)} could not be read.")
+        notes.append(sentence("{path}: {matrices} could not be read.", path=path, matrices=series(lacking)))
     return notes
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from model.checkpoints.huggingface.network import HookedModel
+from model.language import sentence, series
 from model.trace import CHAIN_TOLERANCE, Attention, Trace, relative_error
 
 STEPS = ("q", "k", "v", "out")
@@ -14,10 +15,14 @@ def leave_out_unverified(model: HookedModel, trace: Trace) -> None:
         path, points = model.attentions()[place]
         if failing := dict(_failing(attention)):
             model.leave_out(points, failing)
-            said = ", ".join(f"{name} by {error:.2g}" for name, error in failing.items())
+            by = [sentence("{name} by {error:.2g}", name=name, error=error) for name, error in failing.items()]
             model.notes.append(
-                f"{path}: what the matrices give differs from the model's own numbers ({said}, relative to the largest "
-                "number); what the model does there could not be read."
+                sentence(
+                    "{path}: what the matrices give differs from the model's own numbers ({by}, relative to the "
+                    "largest number); what the model does there could not be read.",
+                    path=path,
+                    by=series(by),
+                )
             )
 
 

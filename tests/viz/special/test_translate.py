@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from viz.html import chips, continued, sentence
+from viz.html import chips, continued, translated
 from viz.special.translate import alignment_map, alternative_bars, certainty_bars, rank_candidates
 from viz.theme import DECODER, FAINT_DECODER
 from viz.tokens import decoder_names, decoder_rows, labels
@@ -80,7 +80,7 @@ def test_chips_are_never_live_markup() -> None:
     assert "&lt;b&gt;x&lt;/b&gt;" in text
     assert all(f">{n}</small>" in text for n in (7, 8, 9, 10))
     assert "50.0%" in text
-    assert "<script>" not in sentence("<script>alert(1)</script>")
+    assert "<script>" not in translated("<script>alert(1)</script>")
 
 
 def plain(body: str) -> str:
@@ -108,7 +108,7 @@ def words_to_press(body: str) -> dict[int, str]:
 def test_a_sentence_stays_as_it_is_and_each_of_its_tokens_can_be_pressed_where_they_add_up_to_it(
     text: str, tokens: tuple[str, ...], rows: dict[int, str]
 ) -> None:
-    body = sentence(text, "a dog", tokens, "cross")
+    body = translated(text, "a dog", tokens, "cross")
     assert plain(body) == f"a dog{text}"
     assert words_to_press(body) == rows
     for given in (text[:4], ""):
