@@ -14,6 +14,28 @@ pytestmark = pytest.mark.usefixtures("checkpoint_folder")
 PAGE, TAB = "pages/why_attention.py", {"why": "State space models"}
 
 
+@pytest.mark.parametrize("layer", [0, 1])
+def test_the_maps_are_the_attention_weights_and_equivalent_maps_of_the_runs(open_app: Callable, layer: int) -> None:
+    chosen = {"recall_layer": f"layer {layer}", "recall_head": "head 1", "recall_channel": "channel 17"}
+    app = open_app(PAGE, **TAB, recall_pairs="a3 k7 f1 d5 k", **chosen)
+    assert not app.exception
+    runs = {name: recall.run_recall_model(name, "a3k7f1d5k") for name in RECALL_MODELS}
+    expected = {
+        "maps": [runs[recall.ATTENTION].maps[layer][1], runs[recall.STATE_SPACE].maps[layer][17]],
+        "hybrid": [runs[recall.HYBRID].maps[1][1], runs[recall.HYBRID].maps[0][17]],
+    }
+    lower = np.tri(9, dtype=bool)
+    for name, (weights, equivalent) in expected.items():
+        picture = figure(app, f"why_attention-{name}")
+        drawn = [trace for trace in picture["data"] if trace.get("coloraxis")]
+        drawn = drawn if name == "maps" else drawn[::-1]
+        for trace, values in zip(drawn, (weights, equivalent), strict=True):
+            assert numbers(trace["z"]).astype(float)[lower] == pytest.approx(values[lower], abs=1e-5)
+        ranges = [picture["layout"][trace["coloraxis"]] for trace in drawn]
+        assert (ranges[0]["cmin"], ranges[0]["cmax"]) == (0, 1)
+        assert ranges[1]["cmax"] == -ranges[1]["cmin"] == pytest.approx(np.abs(equivalent).max(), rel=1e-4)
+
+
 def test_at_first_the_head_and_channel_are_drawn_that_read_the_right_digit_most(open_app: Callable) -> None:
     app = open_app(PAGE, **TAB)
     runs = [recall.run_recall_model(name, "a3k7f1d5k") for name in (recall.ATTENTION, recall.STATE_SPACE)]
