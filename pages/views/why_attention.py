@@ -386,9 +386,9 @@ def state_space(
     count, right = len(tokens) // 2, runs[recall.HYBRID].right
     shows["answers"] = pd.DataFrame(
         {
-            "model": list(RECALL_MODELS.values()),
+            "kind": list(RECALL_MODELS.values()),
             "answers": [one.answer for one in runs.values()],
-            "correct": ["✓ yes" if one.answer == right else "✗ no" for one in runs.values()],
+            "exact match": ["✓ yes" if one.answer == right else "✗ no" for one in runs.values()],
             "probability of the right digit": [float(one.probability[int(right)]) for one in runs.values()],
             "parameters": list(parameters.values()),
         }
