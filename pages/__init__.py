@@ -307,8 +307,9 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 icon=":material/id_card:",
                 summary="What this model is: scores, size compared with the paper's, cost of attention, data and "
                 "licence.",
-                look_for="One curve is steeper than the others: the cost of Q Kᵀ and of the weighted sum grows with "
-                "the square of the sentence length, everything else linearly.",
+                look_for="Compare the bars: the parameters of the embeddings, of attention and of the feed-forward "
+                "networks. The tabs have every score with its signature, the configuration beside the paper's, and the "
+                "work that this sentence takes.",
             ),
             Page(
                 path="pages/verification.py",

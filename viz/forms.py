@@ -191,6 +191,10 @@ class Maps(Form):
         axes = {scale: f"coloraxis{suffix(number)}" for number, scale in enumerate(scales, start=1)}
         lines = -(-len(self.maps) // (self.across or len(self.maps)))
         widest = max((one.columns or self.columns for one in self.maps.values()), key=len)
+        below = 18 + slanted_room(widest, MOST_ROOM)
+        height = lines * cells_height(len(self.rows), TALLEST - 180) + 260
+        if lines == 1:
+            height = min(max(cells_height(len(self.rows), TALLEST) + ABOVE + below, LOWEST), TALLEST_BELOW_CONTROLS)
         traces, layout = map_grid(
             self.rows,
             self.columns,
@@ -215,8 +219,7 @@ class Maps(Form):
             bars,
             self._without_margin() if self.sets else {},
             self._marked(),
-            {"height": lines * cells_height(len(self.rows), TALLEST - 180) + (260 if lines > 1 else 180)},
-            {"margin": {"b": 18 + slanted_room(widest, MOST_ROOM)} | ({"r": BESIDE} if scales else {})},
+            {"height": height, "margin": {"b": below} | ({"r": BESIDE} if scales else {})},
             self.layout,
         )
 
@@ -258,8 +261,10 @@ class Maps(Form):
         return cells_table(self.rows, self.columns, arrays)
 
 
-TALLEST = 520
-"""pixels of a line of maps, so that it is on a screen with what stands above it"""
+TALLEST, TALLEST_BELOW_CONTROLS = 520, 430
+"""pixels of a picture that is on a screen of 1280 x 720 below the heading and the tabs, and below controls, too"""
+ABOVE, LOWEST = 40, 290
+"""pixels above a line of maps, for their titles; and of the whole, for the titles of two colour bars"""
 BESIDE = 146
 """pixels for the colour bars at the right and their titles"""
 ALONE = {"len": 1, "y": 0.5}
@@ -352,19 +357,19 @@ class Bars(Form):
     def _panels(self, traces: list[dict], ticks: dict) -> StableFigure:
         count = len(traces)
         low, high = self.range or (0, max(float(np.nanmax(values)) for values in self.series.values()))
+        around = ABOVE + 18 + (slanted_room(self.names, MOST_ROOM) if ticks else 26)
+        plot = max(min(92 * count, TALLEST_BELOW_CONTROLS - around), 44 * count)
         layout = grid(
             count,
             1,
             list(self.series),
             TITLE_LEFT | {"font": {"size": 13}},
             shared_xaxes=True,
-            vertical_spacing=0.045,
+            vertical_spacing=18 / plot,
             xaxis=ticks | {"tickangle": -60, "range": [-0.6, len(self.names) - 0.4]},
             yaxis={"range": [low, high * 1.02], "tickvals": [low, (low + high) / 2, high], "zeroline": True},
         )
-        return figure(
-            traces, layout, self._marked(), self.layout, height=92 * count + 120, showlegend=False, bargap=0.15
-        )
+        return figure(traces, layout, self._marked(), self.layout, height=plot + around, showlegend=False, bargap=0.15)
 
     def arrays(self) -> dict[str, Array]:
         places = {"place": self.names} if isinstance(self.names, np.ndarray) else {}

@@ -28,7 +28,7 @@ MASKED = "masked: score −∞, attention weight exactly 0"
 QUERY_AND_KEY = "<br>query %{y}<br>key %{x}"
 WEIGHT = "attention weight <b>%{z:.7g}</b>"
 MOST_KEYS = 16
-"""Labels below a map that shares its row with two or more others."""
+"""Labels below a map that shares its row with two others; with more it has less room."""
 MOST_ROWS = 22
 """Labels beside a map that is as high as a screen allows: 15 pixels each."""
 
@@ -85,7 +85,7 @@ def map_grid(
         traces += map_traces((rows, each.keys or keys), (each.values, each.mask), each.hover, each.colours, panel, axes)
         images += [] if each.mask.all() else [hatching(panel)]
     right = [panel for panel in range(1, len(maps) + 1) if panel % columns != 1 and columns > 1]
-    most = MOST_TICKS if columns < 3 else MOST_KEYS
+    most = MOST_TICKS if columns < 3 else MOST_KEYS * 3 // columns
     return traces, merge(
         grid(
             -(-len(maps) // columns),

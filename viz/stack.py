@@ -9,8 +9,9 @@ from viz.tokens import MOST_ROOM
 
 TALLEST = 300
 """pixels of a panel, on a screen that is about as wide"""
-TITLE, TICKS, AXIS_TITLE, BAR = 30, 26, 24, 62
-"""pixels of a title above a panel, of level tick labels and of an axis title below it, and of a colour bar in all"""
+TITLE, LEGEND, TICKS, AXIS_TITLE, BAR = 30, 90, 26, 24, 62
+"""pixels of a title above a panel, of a legend there, of level tick labels and of an axis title below it, and of a
+colour bar in all"""
 NEAR = 0.02
 """shares of the figure by which a panel's title may be off its panel"""
 
@@ -30,14 +31,16 @@ def stack(figure: StableFigure) -> StableFigure:
     plot = layout["height"] - margin["t"] - margin["b"]
     heights = [min(plot * (y["domain"][1] - y["domain"][0]), TALLEST) for _, (_, y) in panels]
     rooms = [_room(x) for (_, x), _ in panels]
-    whole = sum(heights) + sum(rooms[:-1]) + TITLE * (len(panels) - 1)
+    legends = {name: part for name, part in layout.items() if name.startswith("legend") and "y" in part}
+    above = [LEGEND if any(_stands_on(legend, y) for legend in legends.values()) else TITLE for _, (_, y) in panels]
+    whole = sum(heights) + sum(rooms[:-1]) + sum(above[1:])
     top, axes, moved = 1.0, {}, []
-    for (x, y), height, room in zip(panels, heights, rooms, strict=True):
+    for (x, y), height, room, following in zip(panels, heights, rooms, [*above[1:], 0], strict=True):
         domain = [max(top - height / whole, 0.0), top]
         axes[x[0]] = x[1] | {"domain": [0.0, 1.0]}
         axes[y[0]] = _with_labels(y[1]) | {"domain": domain}
-        moved.append((x[1]["domain"], y[1]["domain"], top))
-        top = domain[0] - (room + TITLE) / whole
+        moved.append((x[1]["domain"], y[1], top))
+        top = domain[0] - (room + following) / whole
     bars, foot = _bars_below(content, whole, rooms[-1])
     return StableFigure(
         content
@@ -51,9 +54,22 @@ def stack(figure: StableFigure) -> StableFigure:
                 "margin": margin | {"r": 10, "b": rooms[-1] + foot},
                 "annotations": [_note(note, moved, plot / whole) for note in layout.get("annotations", ())],
             }
-            | ({"legend": _beyond(layout["legend"], plot / whole)} if "y" in layout.get("legend", {}) else {}),
+            | {name: _legend(legend, moved, plot / whole) for name, legend in legends.items()},
         }
     )
+
+
+def _stands_on(legend: Mapping[str, Any], axis: Mapping[str, Any]) -> bool:
+    """Whether a legend begins where a panel ends; one of all panels stands a little above them."""
+    return abs(legend["y"] - axis["domain"][1]) < NEAR
+
+
+def _legend(legend: Mapping[str, Any], panels: list, share: float) -> dict[str, Any]:
+    """A legend; that of a panel moves with it."""
+    for _, axis, top in panels:
+        if _stands_on(legend, axis):
+            return legend | {"y": top}
+    return _beyond(legend, share)
 
 
 def _panels(layout: Mapping[str, Any]) -> Iterator[tuple[tuple[str, dict], tuple[str, dict]]]:
@@ -86,9 +102,13 @@ def _note(note: Mapping[str, Any], panels: list, share: float) -> dict[str, Any]
     """An annotation; the title of a panel moves with it."""
     if note.get("xref") != "paper" or note.get("yref") != "paper":
         return dict(note)
-    for across, down, top in panels:
-        if abs(note["x"] - sum(across) / 2) < NEAR and abs(note["y"] - down[1]) < NEAR:
+    for across, axis, top in panels:
+        if abs(note["y"] - axis["domain"][1]) >= NEAR:
+            continue
+        if abs(note["x"] - sum(across) / 2) < NEAR:
             return note | {"x": 0.5, "y": top}
+        if abs(note["x"] - across[0]) < NEAR and note.get("xanchor") == "left":
+            return note | {"x": 0, "y": top}
     return _beyond(note, share)
 
 

@@ -58,7 +58,7 @@ STEP = menu(
     lambda run, stack: len(_measured(run, stack).steps) - 1,
     key="layers_step",
 )
-MEASURE = choice(
+MEASURE = menu(
     "The map of all tokens shows",
     {name: measure.title for name, measure in MEASURES.items()},
     "to_start",

@@ -19,8 +19,8 @@ from model.run import Run
 from model.trace import KIND_TITLES
 from pages.views import Need, Result, answer, view
 from pages.views.names import card_of, is_outdated
-from viz.forms import Document, Line, Lines, Mark, Table
-from viz.labels import TYPED
+from viz.forms import Bars, Document, Line, Lines, Mark, Table
+from viz.labels import TYPED, say_label
 from viz.latex import signed
 from viz.special.model_card import ATTENTION, COLOURS, amount, lengths_to_plot, log_axes, percentages
 
@@ -30,6 +30,7 @@ PARTS = {
     "decoder_feed_forward": "decoder feed-forward",
     "output": "output over the vocabulary",
 }
+PARTS_OF_LAYERS = {"self_attn": "self-attention", "cross_attn": "cross-attention", "feed_forward": "feed-forward"}
 DASHES = "solid", "dash", "dot", "dashdot"
 LOCALIZED = "localized"
 """format of large integers in tables"""
@@ -59,19 +60,12 @@ def _weights_size(files: Mapping[str, int]) -> int:
     return sum(size for name, size in files.items() if name.endswith(".safetensors"))
 
 
-@view(
-    "In short",
-    code=(multiply_adds, break_even, count_parameters, Transformer.parameters_by_part),
-)
+@view("In short", code=(Transformer.parameters_by_part, Transformer.parameters_by_block))
 def summary(run: Run) -> Result:
-    """The first score, the sizes, and multiply-adds over the length of the text."""
-    card, config, works = card_of(run), run.opened.config, _work(run)
-    even, n = break_even(config), len(next(iter(run.trace.streams.values())).tokens)
-    lengths = lengths_to_plot(n, config.max_len, even)
-    work = work_by_length(config, lengths.tolist())["multiply_adds"]
+    """The first score, the sizes, and the parameters of each part."""
+    card = card_of(run)
     score = next((score for score in card.scores if not score.metric.endswith((" BLEU", "chrF2"))), None)
     parameters = sum(run.opened.parameters_by_part().values())
-    pairs = sum(work.scores + work.weighted for work in works.values())
     facts = {
         "outdated": is_outdated(run, card),
         "score": {"metric": score.metric, "dataset": score.dataset} if score else None,
@@ -80,12 +74,29 @@ def summary(run: Run) -> Result:
         "short": amount(parameters),
         "megabytes": _weights_size(card.files) / 1e6,
         "seconds": _loading(run),
-        "config": config,
-        "as_in_paper": config.kv_heads * config.d_k == config.kv_heads * config.d_v == config.d_model,
-        "even": even,
-        "share": 100 * pairs / sum(work.total for work in works.values()),
     }
-    return Result({"work": _work_by_length(lengths, work, n, config.max_len, even)}, facts)
+    return Result({"parameters": parameter_bars(run.opened)}, facts)
+
+
+def parameter_bars(opened: Checkpoint) -> Bars:
+    """A bar for each part: what lies outside the layers, and what all layers have together."""
+    outside = opened.parameters_by_part()
+    counts = {part: outside[part] for part in ("embeddings", "positions") if outside[part]}
+    for block in opened.parameters_by_block().values():
+        for part, count in block.items():
+            counts[part] = counts.get(part, 0) + count
+    counts |= {"output": outside["output"]} if outside["output"] else {}
+    if rest := sum(outside.values()) - sum(counts.values()):
+        counts["last norms of the stacks"] = rest
+    return Bars(
+        [say_label(PARTS_OF_LAYERS.get(part, part)) for part in counts],
+        {"parameters": np.array([*counts.values()], float)},
+        ("part", "parameters"),
+        number=",.0f",
+        what="part",
+        height=360,
+        layout={"showlegend": False},
+    )
 
 
 def _work_by_length(lengths: np.ndarray, work: np.ndarray, n: int, longest: int, even: float) -> Lines:
@@ -189,10 +200,14 @@ def configuration(run: Run) -> Result:
     )
 
 
-@view("This sentence's work")
+@view("This sentence's work", code=(multiply_adds, break_even, count_parameters))
 def work_of_sentence(run: Run) -> Result:
-    """Multiply-adds of one pass over the current sentence, one row per part."""
-    works = _work(run)
+    """Multiply-adds over the length of the text, and those of one pass over the current sentence, one row per part."""
+    works, config = _work(run), run.opened.config
+    even, n = break_even(config), len(next(iter(run.trace.streams.values())).tokens)
+    lengths = lengths_to_plot(n, config.max_len, even)
+    by_length = work_by_length(config, lengths.tolist())["multiply_adds"]
+    pairs = sum(work.scores + work.weighted for work in works.values())
     totals = [work.total for work in works.values()]
     table = pd.DataFrame(
         {
@@ -205,7 +220,15 @@ def work_of_sentence(run: Run) -> Result:
             "share": percentages(totals),
         }
     )
-    return Result({"work": Table(table, LOCALIZED)}, {"total": sum(totals)})
+    facts = {
+        "total": sum(totals),
+        "config": config,
+        "as_in_paper": config.kv_heads * config.d_k == config.kv_heads * config.d_v == config.d_model,
+        "even": even,
+        "share": 100 * pairs / sum(totals),
+    }
+    curves = _work_by_length(lengths, by_length, n, config.max_len, even)
+    return Result({"curves": curves, "work": Table(table, LOCALIZED)}, facts)
 
 
 @view("Data, terms, limits")

@@ -26,7 +26,7 @@ from model.network.residual import Residual
 from model.run import Run
 from model.trace import Kind, Trace
 from model.training.schedule import noam, schedule_curve
-from pages.views import Need, Result, answer, view, whole_model
+from pages.views import Need, Result, answer, model_card, view, whole_model
 from pages.views.attention_step_by_step import head_and_rows
 from pages.views.chosen_token import first_key, first_query
 from pages.views.controls import CLICKED_HEAD, choice, menu
@@ -81,7 +81,7 @@ def beginning(run: Run) -> Result:
         "far": FAR,
         "furthest": fact_of_cell(cells, stream.tokens.labels, 0) if len(cells.weights) else None,
     }
-    return Result(facts=facts)
+    return Result({"parameters": model_card.parameter_bars(run.opened)}, facts)
 
 
 @view("Figure 1: the Transformer", code=whole_model.figure.code, tab=LINE_BY_LINE, needs=whole_model.NEEDS)

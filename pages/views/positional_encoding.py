@@ -28,7 +28,7 @@ from viz.latex import error_text
 from viz.special.position_waves import block_equation, block_map, clock_chart, wave_chart
 from viz.special.positional_encoding import (
     PositionMap,
-    StackedMaps,
+    VectorMaps,
     dimension_formulas,
     dimension_name,
     end_of_text,
@@ -42,8 +42,12 @@ FIELDS = {"rope": "rotary", "bias": "bias"}
 """what attention may do for positions -> where a trace has it"""
 LONGEST_TABLE = 512
 """positions; more rows than that are thinner than a pixel"""
+FIRST_POSITIONS = 64
+"""rows that are drawn at first"""
 ROUNDING = 1e-4
 """largest relative difference that counts as rounding in single precision"""
+BELOW_ROWS = 380
+"""pixels of a picture below two rows of controls"""
 BAND = "rgba(140,140,140,0.4)"
 NOTHING = 0, -1
 """limits of a control that is not offered"""
@@ -115,6 +119,14 @@ def _most_positions(run: Run) -> tuple[int, int]:
 
 def _dimensions(run: Run) -> tuple[int, int]:
     return (2, _table(run, None).shape[1]) if _adds(run) else NOTHING
+
+
+def _changing(run: Run) -> int:
+    """The dimensions that complete at least a tenth of a wave over the positions that are drawn at first."""
+    most = _dimensions(run)[1]
+    if not _follows_formula(run):
+        return most
+    return max(2 * int((position_table.wavelengths(most) <= 10 * FIRST_POSITIONS).sum()), 2)
 
 
 OFF = {"encoder": "Encoder", "both": later("Encoder and decoder")}
@@ -272,8 +284,8 @@ def _one_stack(run: Run, seed: int, facts: dict[str, Any]) -> Result:
     )
 
 
-POSITIONS = slider("Positions", _most_positions, 64, key="positions")
-DIMENSIONS = slider("Dimensions", _dimensions, lambda run: _dimensions(run)[1], key="dimensions")
+POSITIONS = slider("Positions", _most_positions, FIRST_POSITIONS, key="positions")
+DIMENSIONS = slider("Dimensions", _dimensions, _changing, key="dimensions")
 SIDE = choice(
     "Sentence",
     lambda run: (
@@ -316,11 +328,13 @@ def _added(run: Run, rows: int, columns: int, side: str | None) -> Result:
         title="dimension",
         columns=[dimension_name(j, not sines) for j in range(table.shape[1])],
         explained=dimension_formulas(table.shape[1], waves),
+        halves=("Sines: even dimensions", "Cosines: odd dimensions") if sines else None,
         marks=end_of_text(length, len(table), "your sentence"),
     )
     facts = {"learned": config.positions == "learned", "sines": sines, "d_model": config.d_model}
     facts |= {"factor": run.opened.embedding_scale, "types": Need.ADDED_TYPES in run.opened.features}
-    facts["stacks"] = len(run.trace.streams)
+    facts |= {"stacks": len(run.trace.streams), "columns": columns}
+    facts["wave"] = waves[columns // 2] if waves is not None and columns < encoding.shape[1] else None
     return Result({"table": picture}, {"scheme": "added"} | facts)
 
 
@@ -402,13 +416,13 @@ def _unread(run: Run) -> Result:
 def _compared(
     attention: Attention, head: int, scores: Mapping[str, Array], weights: Mapping[str, Array], *more: Array
 ) -> tuple[Maps, Scale]:
-    """Scores of a head in one range of colours, which also holds `more`; below them attention weights."""
+    """Scores of a head in one range of colours, which also holds `more`; beside them attention weights."""
     mask = attention.mask[head]
     limit = symmetric_range(*(values[mask] for values in (*scores.values(), *more)))[1]
     scale = Scale(-limit, limit, title=f"score<br>±{limit:.3g}")
     maps = {title: Map(values, mask, scale, "score") for title, values in scores.items()}
     maps |= {title: Map(values, mask) for title, values in weights.items()}
-    return Maps(*axes(attention), maps, across=2), scale
+    return Maps(*axes(attention), maps, layout={"height": BELOW_ROWS}), scale
 
 
 @view("Your sentence", needs=(ADDED,))
@@ -426,7 +440,7 @@ def sentence(run: Run, side: str | None = SIDE) -> Result:
         "off": np.abs(embedded.embedding + embedded.positional - embedded.sum).max(),
     }
     maps = {titles[name]: values for name, values in terms.items()}
-    return Result({"sum": StackedMaps(maps=maps, tokens=stream.tokens.labels)}, facts)
+    return Result({"sum": VectorMaps(maps=maps, tokens=stream.tokens.labels)}, facts)
 
 
 @view("Rotation of q and k", code=(rotated_head,), needs=(ROTATES,))
@@ -441,7 +455,7 @@ def head_rotation(run: Run) -> Result:
         "size": max(np.abs(after.q).max(), np.abs(after.k).max()),
     }
     numbers = {"cos": after.cos, "sin": after.sin}
-    picture = StackedMaps(maps=maps, tokens=attention.key_tokens)
+    picture = VectorMaps(maps=maps, tokens=attention.key_tokens)
     return Result({"rotated": picture}, facts | _shown_instead(run, attention, head), numbers)
 
 
@@ -711,6 +725,21 @@ SCHEME = choice(
     lambda run: "rope" if "rope" in _other_schemes(run) else "learned",
     key="pe_scheme",
 )
+
+
+def _has_learned_table(run: Run, scheme: str) -> bool:
+    return scheme == "learned" == run.opened.config.positions
+
+
+OF_TABLE = choice(
+    "Sentence", lambda run, scheme: SIDE.options(run) if _has_learned_table(run, scheme) else {}, key="side"
+)
+ROWS_OF_TABLE = slider(
+    "Positions",
+    lambda run, scheme: _most_positions(run) if _has_learned_table(run, scheme) else NOTHING,
+    FIRST_POSITIONS,
+    key="positions",
+)
 ROTATED_QUERY = menu(
     "Query",
     lambda run, scheme: dict(enumerate(axes(run.attention)[0])) if _rotatable(run, scheme) else {},
@@ -735,9 +764,9 @@ WHOLE_SHIFT = slider(
 @view("Learned, RoPE, ALiBi", code=(with_rope,), needs=(Need.ADDED_POSITIONS,))
 def schemes(
     run: Run,
-    side: str | None = SIDE,
-    rows: int | None = POSITIONS,
     scheme: str = SCHEME,
+    side: str | None = OF_TABLE,
+    rows: int | None = ROWS_OF_TABLE,
     query: int | None = ROTATED_QUERY,
     key: int | None = ROTATED_KEY,
     shift: int | None = WHOLE_SHIFT,
@@ -753,7 +782,7 @@ def schemes(
         table = _table(run, side)[:rows]
         paper = sinusoids(*table.shape).numpy()
         maps = {"learned by this model": table, "sinusoids of the paper": paper}
-        return Result({"beside": StackedMaps(maps=maps)}, facts)
+        return Result({"beside": VectorMaps(maps=maps)}, facts)
     if attention.crosses or (scheme == "rope" and not _rotatable(run, scheme)):
         return Result(facts=facts)
     shows, more, numbers = _with_rope(run, query, key, shift) if scheme == "rope" else _with_alibi(run)

@@ -73,11 +73,6 @@ def _measured(run: Run, outcome: Measured | None) -> Measured:
     return {claim: measured[claim] for claim in MEASURABLE if claim in measured}
 
 
-def _rows(measured: Measured) -> list[ClaimRow]:
-    """A row for each measurable claim, the same in every run."""
-    return [_row(claim, measured.get(claim)) for claim in MEASURABLE]
-
-
 def _row(claim: Claim, result: Measurement | None) -> ClaimRow:
     error, double = (result.error, result.double) if result else (None, None)
     note = WAITING if result is None else DOES_NOT_APPLY if error is None else ""
@@ -112,14 +107,15 @@ def errors(run: Run, outcome: Measured | None = None) -> Result:
         "notes": " ".join(notes[:MOST_NOTES]),
         "more_notes": max(len(notes) - MOST_NOTES, 0),
     }
-    return Result({"errors": errors_chart(_rows(measured))}, facts, error_arrays(measured))
+    rows = [_row(claim, result) for claim, result in measured.items()]
+    return Result({"errors": errors_chart(rows)}, facts, error_arrays(measured))
 
 
 @view("Measured on this run", on_request=SLOW)
 def table(run: Run, outcome: Measured | None = None) -> Result:
     """Every error with the largest one allowed."""
     measured = _measured(run, outcome)
-    rows = _rows(measured)
+    rows = [_row(claim, measured.get(claim)) for claim in MEASURABLE]
     verdicts = {claim: "✓ holds" if result.holds else "✗ fails" for claim, result in measured.items()}
     seconds = [measured[claim].seconds if claim in measured else None for claim in MEASURABLE]
     frame = pd.DataFrame(

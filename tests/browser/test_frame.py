@@ -26,6 +26,21 @@ OPEN_TAB = """() => {
     return inner.left >= outer.left - 1 && inner.right <= outer.right + 1 && inner.right <= innerWidth;
 }"""
 """whether the open tab lies inside what its row shows"""
+PICTURE = """() => [...document.querySelectorAll("[data-testid=stMain] :is(.js-plotly-plot, .stBidiComponent)")]
+    .map((node) => node.getBoundingClientRect()).filter((box) => box.height > 100)
+    .map((box) => ({ bottom: Math.round(box.bottom), height: Math.round(box.height) }))[0]"""
+FITS: dict[str, tuple[str, ...]] = {
+    "masks": ("What is hidden",),
+    "positional_encoding": ("The encoding", "Learned, RoPE, ALiBi"),
+    "tokens_and_embeddings": ("All tokens",),
+    "layer_by_layer": ("Path of a token",),
+    "model_card": ("In short",),
+    "verification": ("Every comparison",),
+    "what_if": ("Outcome", "Where it moved"),
+    "who_chose": ("",),
+    "paper": ("Line by line",),
+}
+"""by page, tabs whose first picture is on a screen of 1280 x 720 from its top to its end; "" is a page without tabs"""
 
 
 def test_the_menu_greys_the_pages_that_the_model_lacks_with_the_reason_and_they_still_open(
@@ -101,6 +116,16 @@ def test_the_open_tab_of_a_long_row_is_in_view_and_the_page_stays_at_its_top(
         visitor.visit(f"{server}/training?{key}={quote(title)}")
         visitor.page.wait_for_function(OPEN_TAB)
         assert visitor.page.get_by_test_id("stMain").evaluate("main => main.scrollTop") == 0
+
+
+@pytest.mark.parametrize(("page", "tab"), [(page, tab) for page, tabs in FITS.items() for tab in tabs])
+def test_a_link_to_a_tab_shows_its_first_picture_whole(page: str, tab: str, server: str, visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 1280, "height": 720})
+    key = next(one.tabs_key for one in ALL if one.name == page)
+    visitor.visit(f"{server}/{page}" + (f"?{key}={quote(tab)}" if tab else ""))
+    picture = visitor.page.evaluate(PICTURE)
+    assert picture["bottom"] <= 720
+    assert picture["height"] <= 520
 
 
 @pytest.mark.parametrize("change", ["tau=2", "tau=2&scope=Everywhere&kind=Cross"])

@@ -34,7 +34,7 @@ def test_the_path_shows_the_chosen_tokens_measures_and_everybodys_map(
     open_app: Callable, translator: "Translator", stack: str
 ) -> None:
     app = open_app(PAGE, **TYPED, layers_stack=stack.title())
-    app.segmented_control(key="layers_measure").set_value("share").run()
+    app.selectbox(key="layers_measure").set_value("share").run()
     choose(app, 3, 2)
     assert not app.exception
     expected = measure_stream(translator.trace(SOURCE, TEXT), stack)

@@ -121,7 +121,8 @@ def test_work_is_the_current_sentences(translator: Translator) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_the_curve_is_attentions_work_at_every_length(translator: Translator) -> None:
-    drawn = next(trace for trace in figure(open_page(), "model_card-work")["data"] if trace["name"] == ATTENTION)
+    page = open_page("This sentence's work")
+    drawn = next(trace for trace in figure(page, "model_card-curves")["data"] if trace["name"] == ATTENTION)
     for n, count in zip(numbers(drawn["x"]), numbers(drawn["y"]), strict=True):
         works = multiply_adds(translator.model.config, int(n), int(n)).values()
         assert count == sum(work.scores + work.weighted for work in works)

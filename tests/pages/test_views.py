@@ -43,7 +43,7 @@ from tests.viz.payload import in_trace, unpack
 from viz.canvas.explore import Part, whole_or_row
 from viz.drawing import Drawing
 from viz.figure import StableFigure
-from viz.forms import Canvas, Document, Form, Map, Maps, Outcome, Table, Texts
+from viz.forms import TALLEST, Canvas, Document, Form, Map, Maps, Outcome, Table, Texts
 from viz.labels import OURS, TYPED, labels_in, lacks
 
 ROOT = Path(__file__).parents[2]
@@ -246,6 +246,22 @@ def test_every_view_shows_one_word_and_a_hundred_tokens(view: View, short_and_lo
     for run in short_and_long:
         if not view.missing(run):
             check(view(run, **({"outcome": None} if view.on_request else {})), by_plotly=False)
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view.page}.{view.name}")
+def test_the_first_picture_of_a_view_is_no_higher_than_a_screen_has_room_for_however_long_the_text(
+    view: View, short_and_long: list[Run]
+) -> None:
+    """Of Plotly's: at 1280 x 720 the heading and the tabs stand above it."""
+    for run in short_and_long:
+        if view.missing(run):
+            continue
+        result = view(run, **({"outcome": None} if view.on_request else {}))
+        shown = [result.shows[name] for name, _, _ in pictures(result.blocks)]
+        first = next((one for one in shown if isinstance(one, Form | StableFigure | Canvas)), None)
+        drawn = first.draw() if isinstance(first, Form) else first
+        if isinstance(drawn, StableFigure):
+            assert drawn.content["layout"]["height"] <= TALLEST
 
 
 @pytest.mark.parametrize("family", [*AT_ENDS, "mlm"])

@@ -9,7 +9,7 @@ import pytest
 
 from viz.figure import StableFigure, curve, figure, grid
 from viz.forms import Map, Maps, Scale
-from viz.stack import TALLEST, stack
+from viz.stack import LEGEND, TALLEST, stack
 
 NAMES = [f"{place} token" for place in range(7)]
 VALUES = np.linspace(0, 1, 49, dtype=np.float32).reshape(7, 7)
@@ -72,3 +72,13 @@ def test_the_numbers_stay_as_they_are_and_a_figure_with_one_panel_does_too() -> 
     assert stack(before).to_dict()["data"] == before.to_dict()["data"]
     one = maps(1, None)
     assert stack(one) is one
+
+
+def test_the_legend_of_a_panel_moves_with_it_and_has_room_above_it() -> None:
+    lines = [curve([0, 1], [0, n], f"line {n}", "#000000", panel=n, legend="legend2") for n in (1, 2)]
+    drawn = figure(lines, grid(2, vertical_spacing=0.3), height=400, legend2={"y": 0.35, "yanchor": "bottom"})
+    after = stack(drawn).to_dict()["layout"]
+    upper, lower = (after[name]["domain"] for name in ("yaxis", "yaxis2"))
+    assert after["legend2"]["y"] == lower[1]
+    plot = after["height"] - after["margin"]["t"] - after["margin"]["b"]
+    assert (upper[0] - lower[1]) * plot >= LEGEND

@@ -73,7 +73,7 @@ def sampling_bars(pieces: Sequence[str], before: Array, after: Array, sampled: i
     bars = _candidate_series(names, series)
     for bar in bars:
         bar["text"] = [tr("cut") if value == 0 else text for value, text in zip(bar["x"], bar["text"], strict=True)]
-    return _candidate_figure(bars, STEP_HEIGHT + 130, marked, sampled)
+    return _candidate_figure(bars, STEP_HEIGHT + 60, marked, sampled)
 
 
 def temperature_bars(pieces: Sequence[str], probabilities: Mapping[str, Array], others: int) -> go.Figure:

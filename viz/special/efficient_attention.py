@@ -6,12 +6,14 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.figure import escape, figure, frame, heatmap
-from viz.heatmap import CLEAR, QUERY_AND_KEY, cells_height, signed_axis, slanted_room
+from viz.heatmap import CLEAR, MOST_ROWS, QUERY_AND_KEY, cells_height, signed_axis, slanted_room
 from viz.theme import CHOSEN, FAINT, GUIDE, symmetric_range
 from viz.tokens import MOST_ROOM, axis_ticks, text_width
 
 Array = np.ndarray
 Names = Sequence[str]
+HEAD, MOST_CELLS = 78, 300
+"""pixels above a map, for the colour bar, and of the map at most"""
 UPRIGHT = {"autorange": "reversed", "showgrid": False, "zeroline": False}
 
 
@@ -58,11 +60,11 @@ def tile_chart(scores: Array, names: tuple[Names, Names], tiles: Array, step: in
     limits = symmetric_range(scores[np.isfinite(scores)])
     return figure(
         traces,
-        height=cells_height(len(rows), 560, 22) + 190,
-        margin={"t": 122, "b": 54 + slanted_room(names[1], MOST_ROOM), "l": 62 + text_width(names[0])},
+        height=HEAD + cells_height(len(rows), MOST_CELLS, 22) + 54 + slanted_room(names[1], MOST_ROOM),
+        margin={"t": HEAD, "b": 54 + slanted_room(names[1], MOST_ROOM), "l": 62 + text_width(names[0])},
         coloraxis=signed_axis(limits),
         xaxis={"title": "key", "tickangle": -60, "showgrid": False} | axis_ticks(names[1]),
-        yaxis={"title": "query"} | UPRIGHT | axis_ticks(names[0]),
+        yaxis={"title": "query"} | UPRIGHT | axis_ticks(names[0], MOST_ROWS),
         shapes=[*shapes, *outlines, frame((left, right - 1), (top, bottom - 1), CHOSEN, 3)],
     )
 
@@ -89,10 +91,10 @@ def output_chart(o: Array, queries: Names, limits: tuple[float, float], rows: tu
                 hover="O <b>%{z:.5g}</b><br>%{y}<br>dimension %{x}",
             )
         ],
-        height=cells_height(len(queries), 560, 22) + 190,
-        margin={"t": 122, "b": 74, "l": 62 + text_width(queries)},
+        height=HEAD + cells_height(len(queries), MOST_CELLS, 22) + 74,
+        margin={"t": HEAD, "b": 74, "l": 62 + text_width(queries)},
         coloraxis=signed_axis(limits),
         xaxis={"title": "dimension of the value", "showgrid": False},
-        yaxis={"title": "query"} | UPRIGHT | axis_ticks(queries),
+        yaxis={"title": "query"} | UPRIGHT | axis_ticks(queries, MOST_ROWS),
         shapes=[frame((0, o.shape[1] - 1), (rows[0], rows[1] - 1), CHOSEN, 3)],
     )

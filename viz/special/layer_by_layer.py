@@ -20,22 +20,27 @@ from viz.figure import (
     escape,
     figure,
     frame,
-    grid,
     heatmap,
     scatter,
+    suffix,
+    text,
     vline,
 )
 from viz.figure import band as shaded_band
 from viz.forms import Form
-from viz.heatmap import cells_height, colours
+from viz.heatmap import MOST_ROWS, colours
 from viz.theme import CHOSEN, OKABE_ITO, SIGNED, WEIGHTS
 from viz.tokens import as_plotly, axis_ticks, labels
 
 Array = np.ndarray
 
 BAND = "rgba(127,127,127,0.22)"
-CHART, GAP, FOOT, HEAD = 130, 84, 95, 84
-"""Pixels: height of each of the two line charts, gap between charts, room below and above all of them."""
+CHART, GAP, FOOT, HEAD = 92, 78, 88, 80
+"""Pixels: height of each of the two line charts, gap between them, room below and above both; in all, of a picture that
+is on the first screen."""
+LEFT, RIGHT = (0, 0.44), (0.56, 1)
+"""shares of the width: the charts of the chosen token, and the map of all tokens"""
+ABOVE_MAP = {"x": RIGHT[0], "xref": "paper", "y": 1, "yref": "paper", "yshift": 2, "yanchor": "bottom"}
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ MEASURES: Mapping[str, Measure] = {
 
 @dataclass(frozen=True, kw_only=True)
 class StreamPath(Form):
-    """Three panels: lengths of the chosen token, its share and cosines, and one measure of all tokens as a heat map.
+    """Three panels: lengths of the chosen token, below them its share and cosines, and beside both a map of all tokens.
 
     A click on a point or a cell chooses its token and step.
     """
@@ -77,6 +82,11 @@ class StreamPath(Form):
     shown: str
     """the measure of the map"""
 
+    @property
+    def roomy(self) -> bool:
+        """The map stands beside the charts."""
+        return True
+
     def clicked(self, point: Mapping[str, Any]) -> dict[str, int]:
         """The token and the step of a point or a cell."""
         token, step, *_ = point["customdata"]
@@ -88,8 +98,7 @@ class StreamPath(Form):
     def draw(self) -> StableFigure:
         rows, steps, shown = self.rows, self.steps, self.shown
         position, step = self.chosen
-        cells = cells_height(len(rows), 420)
-        plot = 2 * CHART + cells + 2 * GAP
+        plot = 2 * CHART + GAP
         mine = {name: values[position] for name, values in self.measures.items()}
         columns = {"x": np.arange(len(steps)), "customdata": [[position, i, name] for i, name in enumerate(steps)]}
         lengths = bar(
@@ -118,23 +127,16 @@ class StreamPath(Form):
             [
                 lengths,
                 *(_line(*line, columns) for line in lines),
-                *_map_traces(shown, self.measures[shown], steps, rows, cells / plot),
+                *_map_traces(shown, self.measures[shown], steps, rows),
             ],
-            grid(
-                3,
-                titles=("", "", f"<b>All tokens</b>: {MEASURES[shown].definition}"),
-                title_style=TITLE_LEFT | {"yshift": 2},
-                shared_xaxes=True,
-                vertical_spacing=GAP / plot,
-                row_heights=[CHART, CHART, cells],
-                xaxis=axis_ticks(steps, len(steps)) | {"tickangle": -45, "range": [-0.5, len(steps) - 0.5]},
-            ),
+            _panels(steps, CHART / plot),
             height=plot + FOOT + HEAD,
             yaxis={"rangemode": "tozero"},
             yaxis2={"range": [-1.08 if turned else -0.25, 1.08], "tickvals": [-1, -0.5, 0, 0.5, 1]},
-            yaxis3=axis_ticks([f"{i} {name}" for i, name in enumerate(labels(self.tokens))])
+            yaxis3=axis_ticks([f"{i} {name}" for i, name in enumerate(labels(self.tokens))], MOST_ROWS)
             | NO_GRID
             | {"range": [len(rows) - 0.5, -0.5]},
+            annotations=[text(f"<b>All tokens</b>: {MEASURES[shown].definition}", **TITLE_LEFT | ABOVE_MAP)],
             legend=legend | {"y": 1, "title": {"text": titles[0], "font": {"size": 14}}},
             legend2=legend
             | {
@@ -146,11 +148,23 @@ class StreamPath(Form):
                     "font": {"size": 14},
                 },
             },
-            margin={"t": HEAD, "b": FOOT, "l": 90, "r": 92},
+            margin={"t": HEAD, "b": FOOT, "l": 60, "r": 80},
             hoverdistance=200,
             bargap=0.45,
             shapes=_marks(steps, position, step),
         )
+
+
+def _panels(steps: Sequence[str], share: float) -> dict:
+    """The axes of the two charts, which share their steps, and of the map; `share` is that of a chart in the height."""
+    across = axis_ticks(steps, len(steps)) | {"tickangle": -45, "range": [-0.5, len(steps) - 0.5]}
+    places = ((LEFT, (1 - share, 1)), (LEFT, (0, share)), (RIGHT, (0, 1)))
+    axes: dict[str, dict] = {}
+    for panel, (x, y) in enumerate(places, start=1):
+        axes[f"xaxis{suffix(panel)}"] = across | {"domain": x, "anchor": f"y{suffix(panel)}"}
+        axes[f"yaxis{suffix(panel)}"] = {"domain": y, "anchor": f"x{suffix(panel)}"}
+    axes["xaxis"] |= {"matches": "x2", "showticklabels": False}
+    return axes
 
 
 def _line(
@@ -170,14 +184,14 @@ def _line(
     )
 
 
-def _map_traces(shown: str, values: Array, steps: Sequence[str], rows: Sequence[str], length: float) -> list[dict]:
-    """The heat map, and an invisible point on each cell, which can be clicked; `length` is that of the colour bar."""
+def _map_traces(shown: str, values: Array, steps: Sequence[str], rows: Sequence[str]) -> list[dict]:
+    """The heat map, and an invisible point on each cell, which can be clicked."""
     measure = MEASURES[shown]
     finite = values[np.isfinite(values)]
     low, high = (-1.0, 1.0) if measure.cosine else (0.0, 1.0 if shown == "share" else float(finite.max(initial=0)))
     title = f"{low:.3g} to {high:.3g}".replace("-", "−")
     ticks = {"tickvals": [low, (low + high) / 2, high], "tickformat": ".3~g"}
-    bar_place = {"y": 0, "yanchor": "bottom", "len": length}
+    bar_place = {"y": 0, "yanchor": "bottom", "len": 1}
     names = escape(rows)
     places = np.argwhere(np.isfinite(values))
     return [

@@ -39,7 +39,7 @@ def mistake_maps(
         names = {"x": escape(keys[1]), "y": escape(rows)}
         traces.insert(1, heatmap(z=marks, panel=2, hover="not a number" + QUERY_AND_KEY, **names, **one_colour))
     room = slanted_room(max(keys, key=lambda names: max(map(len, names))))
-    cells = cells_height(len(rows), 420)
+    cells = cells_height(len(rows), 300)
     return figure(
         traces,
         layout,

@@ -4,16 +4,16 @@ An `encoding` is (position, d_model), dimension 2i a sine and 2i+1 the cosine of
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from viz.figure import NO_GRID, TITLE_LEFT, StableFigure, escape, figure, grid, heatmap, merge, panels
-from viz.forms import Form, Mark, array_name
-from viz.heatmap import signed_axis
+from viz.figure import NO_GRID, StableFigure, escape, figure, grid, heatmap, merge, panels, suffix
+from viz.forms import TALLEST_BELOW_CONTROLS, Form, Mark, array_name
+from viz.heatmap import MOST_ROWS, cells_height, signed_axis
 from viz.labels import say_label
 from viz.theme import symmetric_range
 from viz.tokens import axis_ticks, numbered
@@ -23,8 +23,8 @@ Array = np.ndarray
 VALUE = "<b>%{z:.7g}</b><br>"
 """Hover text of a number: all the digits of single precision."""
 MOST_TICKS = 16
-GAP = 40
-"""Pixels between maps, for their titles."""
+HEAD, FOOT = 86, 48
+"""Pixels above maps, for their titles and the colour bar, and below them."""
 
 
 def dimension_name(dimension: int, learned: bool = False) -> str:
@@ -55,7 +55,7 @@ def end_of_text(length: int, rows: int, whose: str) -> list[Mark]:
     if length >= rows:
         return []
     used = f"↑ {whose}: positions 0 to {length - 1}" if length > 1 else f"↑ {whose}"
-    place = {"x": 1, "xref": "x domain", "xanchor": "right", "yanchor": "top"}
+    place = {"x": 0, "xref": "x domain", "xanchor": "left", "yanchor": "top"}
     look = {"bgcolor": "rgba(255,255,255,0.85)", "font": {"color": "#222", "size": 12}}
     return [Mark(y=length - 0.5, text=used, colour="black", dash="dash", width=1.5, at=place | look)]
 
@@ -76,9 +76,18 @@ class PositionMap(Form):
     """names for the table"""
     explained: Sequence[str] | None = None
     """what each column is, for the hover text, where it is not a position"""
-    height: int = 530
+    halves: tuple[str, str] | None = None
+    """titles of the even columns and of the odd ones, which then stand beside each other"""
+    height: int = TALLEST_BELOW_CONTROLS
+
+    @property
+    def roomy(self) -> bool:
+        """Two maps need the width."""
+        return self.halves is not None
 
     def draw(self) -> StableFigure:
+        if self.halves:
+            return self._draw_halves(self.halves)
         columns, ticks, square = {}, {"constrain": "domain"}, {"constrain": "domain", "scaleanchor": "x"}
         place = "of positions %{y} and %{x}"
         if self.explained is not None:
@@ -94,6 +103,33 @@ class PositionMap(Form):
             height=self.height,
         )
 
+    def _draw_halves(self, titles: tuple[str, str]) -> StableFigure:
+        explained, ticks = self.explained or [], {}
+        for half in (0, 1):
+            names = [str(i) for i in range(half, self.values.shape[1], 2)]
+            ticks[f"xaxis{suffix(half + 1)}"] = axis_ticks(names, MOST_TICKS // 2) | {"title": self.title}
+        return figure(
+            [
+                _map(self.values[:, half::2], f"{VALUE}position %{{y}}, %{{x}}", x=explained[half::2], panel=half + 1)
+                for half in (0, 1)
+            ],
+            grid(
+                1,
+                2,
+                titles,
+                {"font": {"size": 14}},
+                horizontal_spacing=0.03,
+                yaxis=NO_GRID | {"range": [len(self.values) - 0.5, -0.5], "matches": "y"},
+            ),
+            ticks,
+            {"yaxis": {"title": "position"}, "yaxis2": {"showticklabels": False, "ticks": ""}},
+            replace(self, marks=[*self.marks, *(replace(mark, panel=2, text="") for mark in self.marks)])._marked(),
+            self.layout,
+            height=self.height,
+            coloraxis=merge(signed_axis(self.limits), {"colorbar": {"y": 1 + 24 / (self.height - HEAD - FOOT)}}),
+            margin={"t": HEAD, "b": FOOT},
+        )
+
     def arrays(self) -> dict[str, Array]:
         return {"": self.values}
 
@@ -102,43 +138,47 @@ class PositionMap(Form):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StackedMaps(Form):
-    """Maps of one shape in one colour range, one below the other, so that their columns are aligned."""
+class VectorMaps(Form):
+    """Maps of one shape in one colour range, beside each other, so that their rows are aligned."""
 
     maps: Mapping[str, Array]
     """title -> (row, dimension)"""
     tokens: Sequence[str] | None = None
     """pieces, the rows; None: the rows are positions"""
 
+    @property
+    def roomy(self) -> bool:
+        """Several maps need the width."""
+        return len(self.maps) > 1
+
     def draw(self) -> StableFigure:
-        rows, tokens = len(next(iter(self.maps.values()))), self.tokens
-        row = "position" if tokens is None else "token"
+        count, tokens = len(self.maps), self.tokens
+        rows, row = len(next(iter(self.maps.values()))), "position" if tokens is None else "token"
         names = None if tokens is None else escape(numbered(tokens))
-        room = min(max(17 * rows, 60), 320)
-        height = len(self.maps) * (room + GAP) + 60
-        yaxis = NO_GRID | {"autorange": "reversed", "title": row}
-        if tokens is not None:
-            yaxis |= axis_ticks(numbered(tokens), min(30, room // 15))
+        room = cells_height(rows, TALLEST_BELOW_CONTROLS - HEAD - FOOT)
+        ticks = {} if tokens is None else axis_ticks(numbered(tokens), MOST_ROWS)
+        beside = {"showticklabels": False, "ticks": ""}
         return figure(
             [
                 _map(values, f"{VALUE}{title}<br>{row} %{{y}}, dimension %{{x}}", y=names, panel=panel)
                 for panel, (title, values) in enumerate(self.maps.items(), start=1)
             ],
             grid(
-                len(self.maps),
                 1,
+                count,
                 list(self.maps),
-                TITLE_LEFT,
-                shared_xaxes=True,
-                vertical_spacing=GAP / height,
-                yaxis=yaxis,
+                {"font": {"size": 14}},
+                horizontal_spacing=0.03,
+                xaxis={"title": "dimension", "matches": "x"},
+                yaxis=NO_GRID | {"range": [rows - 0.5, -0.5], "matches": "y"} | ticks,
             ),
-            panels("xaxis", [len(self.maps)], {"title": "dimension"}),
+            panels("yaxis", range(2, count + 1), beside),
+            {"yaxis": {"title": row}} if tokens is None else {},
             self.layout,
-            height=height + 60,
-            # The colour bar lies above the title of the first map.
-            coloraxis=merge(signed_axis(symmetric_range(*self.maps.values())), {"colorbar": {"y": 1 + 24 / height}}),
-            margin={"t": 100},
+            height=room + HEAD + FOOT,
+            # The colour bar lies above the titles.
+            coloraxis=merge(signed_axis(symmetric_range(*self.maps.values())), {"colorbar": {"y": 1 + 24 / room}}),
+            margin={"t": HEAD, "b": FOOT},
         )
 
     def arrays(self) -> dict[str, Array]:
@@ -177,7 +217,7 @@ def sum_maps(
         titles: from `sum_titles`.
     """
     maps = dict(zip(titles.values(), (embedding, positional, total), strict=True))
-    return StackedMaps(maps=maps, tokens=tokens).draw()
+    return VectorMaps(maps=maps, tokens=tokens).draw()
 
 
 def _map(values: Array, hover: str, **properties: object) -> dict:

@@ -16,6 +16,7 @@ from viz.figure import (
     hline,
     scatter,
 )
+from viz.forms import TALLEST_BELOW_CONTROLS
 from viz.theme import CHOSEN, GUIDE, KEY, OKABE_ITO, QUERY, SIGNED, flat_bar
 from viz.tokens import axis_ticks
 
@@ -142,8 +143,8 @@ def stream_chart(
         traces,
         grid(2, shared_xaxes=True, vertical_spacing=0.08, row_heights=[0.6, 0.4]),
         {"xaxis2": axis_ticks(steps, len(steps)) | {"tickangle": -45, "title": "after layer and sub-layer"}},
-        height=620,
-        margin={"t": 70, "b": 110},
+        height=TALLEST_BELOW_CONTROLS,
+        margin={"t": 50, "b": 104},
         legend=LEGEND_ABOVE,
         yaxis={"title": "length (log)", "type": "log", "dtick": ticks, "exponentformat": "none", "tickformat": ",~g"},
         yaxis2={"title": "share of the sum", "range": [0, 1.05], "tickvals": [0, 0.5, 1]},

@@ -6,11 +6,14 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.figure import LEGEND_ABOVE, band, curve, figure, grid, panels, scatter, suffix, vline
+from viz.forms import TALLEST
 from viz.labels import say_label
 from viz.theme import FAINT, GUIDE, OKABE_ITO
 
 Array = np.ndarray
 
+HEAD, FOOT = 44, 56
+"""pixels above and below the rows"""
 OURS, PAPER, FIT = OKABE_ITO[0], OKABE_ITO[5], OKABE_ITO[5]
 
 
@@ -64,8 +67,8 @@ def ablation_chart(names: Sequence[str], measures: Mapping[str, tuple[Sequence[A
         axes,
         panels("yaxis", range(1, len(measures) + 1), {"autorange": "reversed", "showgrid": True}),
         shapes=bands,
-        height=60 + 34 * len(names) + 90,
-        margin={"t": 60},
+        height=HEAD + min(34 * len(names), TALLEST - HEAD - FOOT) + FOOT,
+        margin={"t": HEAD, "b": FOOT},
         legend=LEGEND_ABOVE,
     )
 

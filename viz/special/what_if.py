@@ -23,19 +23,19 @@ from viz.figure import (
     scatter,
     suffix,
 )
-from viz.forms import Form, Scale
+from viz.forms import ABOVE, BESIDE, Form, Scale
 from viz.heatmap import (
     Map,
-    bar_below,
     cells_height,
     colour_axis,
+    half_bar,
     map_grid,
     signed,
     slanted_room,
     weight_axis,
 )
 from viz.theme import CHOSEN, OKABE_ITO, SIGNED, symmetric_range
-from viz.tokens import labels, token_ticks
+from viz.tokens import MOST_ROOM, labels, token_ticks
 
 Array = np.ndarray
 
@@ -103,6 +103,8 @@ def candidate_change_bars(tokens: Sequence[str], before: Array, after: Array, wr
     )
 
 
+MAPS, HEADS = 330, 400
+"""pixels of pictures below three rows of controls, and below two, so that they are on a screen of 1280 x 720"""
 OWN = "own"
 """the choice of showing the head that was chosen, whatever changed most"""
 
@@ -168,19 +170,24 @@ class ChangeMaps(Form):
             ),
             horizontal_spacing=0.03,
         )
-        rows, label_room = len(self.rows), slanted_room(self.keys)
-        plot = max(cells_height(rows, 560, 22), 220)
-        bars = bar_below(0.33, 0.4, label_room / plot), bar_below(0.86, 0.26, label_room / plot)
+        rows, below = len(self.rows), 18 + slanted_room(self.keys, MOST_ROOM)
+        plot = max(cells_height(rows, MAPS - ABOVE - below), 180)
         return figure(
             [*traces, *self._points()],
             layout,
             # Points would get a margin around them, which no heat map has.
             panels("xaxis", (1, 2, 3), {"range": [-0.5, len(self.keys) - 0.5]}),
             panels("yaxis", (1, 2, 3), {"autorange": False, "range": [rows - 0.5, -0.5]}),
-            height=40 + plot + label_room + 84,
-            margin={"b": label_room + 84, "r": 10},
-            coloraxis=weight_axis("attention weight, 0 to 1", **bars[0]),
-            coloraxis2=colour_axis(SIGNED, low, high, f"difference, {signed(low)} to {signed(high)}", **bars[1]),
+            height=ABOVE + plot + below,
+            margin={"t": ABOVE, "b": below, "r": BESIDE},
+            coloraxis=weight_axis(**half_bar(0.78) | {"len": 0.5, "tickvals": [0, 1]}),
+            coloraxis2=colour_axis(
+                SIGNED,
+                low,
+                high,
+                f"difference<br>{signed(low)} to {signed(high)}",
+                **half_bar(0.2) | {"tickvals": [low, high]},
+            ),
             hoverdistance=60,
             clickmode="event+select",
             dragmode="zoom",
@@ -213,8 +220,12 @@ class ChangeMaps(Form):
         )
 
 
-BETWEEN = 66
-"""pixels between two maps of heads, for the numbers below the one and the title of the other"""
+BETWEEN, FOOT = 30, 110
+"""pixels between two maps of heads, for the lower one's title; and below the last, for its numbers and the colours"""
+HEADS_TOP = 24
+"""pixels above the first map, for its title"""
+LAYER, READABLE = (13, 26), 15
+"""pixels of a layer's row, at least and at most; and from which on it has room for numbers"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,20 +260,25 @@ class HeadMaps(Form):
 
     def draw(self) -> StableFigure:
         sizes = [len(values) for values in self.values.values()]
-        plot = max(34 * sum(sizes) + BETWEEN * (len(sizes) - 1), 190)
+        between = BETWEEN * (len(sizes) - 1)
+        each = (HEADS - HEADS_TOP - FOOT - between) / sum(sizes)
+        each = min(max(each, LAYER[0]), LAYER[1])
+        plot = max(round(each * sum(sizes)) + between, 120)
         traces, layout, frames = [], {}, []
+        *_, last = (values.shape[1] for values in self.values.values())
         for panel, (kind, values) in enumerate(self.values.items(), start=1):
-            traces += self._panel(panel, kind, values)
+            traces += self._panel(panel, kind, values, each >= READABLE)
             n_layers, n_heads = values.shape
             layers = {"tickvals": list(range(n_layers)), "ticktext": list(map(str, self.layers[kind]))}
             whole = {"tickmode": "linear", "dtick": 1 if n_heads <= 16 else 4}
-            layout[f"xaxis{suffix(panel)}"] = whole | NO_GRID | {"range": [-0.5, n_heads - 0.5]}
+            hidden = {"showticklabels": False} if panel < len(sizes) and n_heads == last else {}
+            layout[f"xaxis{suffix(panel)}"] = whole | NO_GRID | {"range": [-0.5, n_heads - 0.5]} | hidden
             layout[f"yaxis{suffix(panel)}"] = layers | NO_GRID | {"range": [n_layers - 0.5, -0.5], "title": "layer"}
             if kind == self.chosen[0] and self.chosen[1] in self.layers[kind]:
                 row, head = list(self.layers[kind]).index(self.chosen[1]), self.chosen[2]
                 frames = [frame((head, head), (row, row), CHOSEN, 3, panel)]
         low, high = (signed(end) for end in (self.scale.low, self.scale.high))
-        layout[f"xaxis{suffix(panel)}"] |= {"title": {"text": "head", "standoff": 12}}
+        layout[f"xaxis{suffix(panel)}"] |= {"title": {"text": "head", "standoff": 4}}
         # The blank line keeps the title off the bar, on which Plotly draws it where the picture is narrow.
         title = {"text": f"colours: {low} to {high}{self.unit}<br> ", "side": "top"}
         bar = {"thickness": 12, "nticks": 5, "orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0}
@@ -273,19 +289,21 @@ class HeadMaps(Form):
             grid(
                 len(sizes),
                 titles=[self.names[kind] for kind in self.values],
+                title_style={"font": {"size": 14}},
                 row_heights=sizes,
                 vertical_spacing=BETWEEN / plot if len(sizes) > 1 else 0,
             ),
             layout,
-            height=plot + 170,
+            height=plot + HEADS_TOP + FOOT,
             shapes=frames,
             coloraxis=colours,
-            margin={"l": 50, "r": 10, "b": 130},
+            margin={"l": 50, "r": 10, "t": HEADS_TOP, "b": FOOT},
             clickmode="event+select",
             hoverdistance=60,
         )
 
-    def _panel(self, panel: int, kind: str, values: Array) -> list[dict]:
+    def _panel(self, panel: int, kind: str, values: Array, has_room: bool) -> list[dict]:
+        """The map of a kind, with its numbers where they have room, and a point on each cell."""
         cells = [cell for cell in np.ndindex(values.shape) if np.isfinite(values[cell])]
         texts = np.full(values.shape, "", dtype=object)
         for cell in cells:
@@ -296,7 +314,8 @@ class HeadMaps(Form):
                 z=np.ascontiguousarray(values, dtype=np.float64),
                 coloraxis="coloraxis",
                 text=texts,
-                texttemplate="%{text}" if values.shape[1] <= 16 else None,
+                texttemplate="%{text}" if has_room and values.shape[1] <= 16 else None,
+                textfont={"size": 12},
                 xgap=2,
                 ygap=2,
             ),

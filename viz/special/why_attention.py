@@ -15,6 +15,7 @@ from viz.figure import (
     scatter,
     suffix,
 )
+from viz.forms import TALLEST_BELOW_CONTROLS
 from viz.theme import GUIDE, OKABE_ITO
 from viz.tokens import labels, token_ticks
 
@@ -65,13 +66,13 @@ def path_chart(
             [f"{name}: {path_length(len(nodes) - 1, name)}" for name, nodes in paths.items()],
             TITLE_LEFT,
             shared_xaxes=True,
-            vertical_spacing=0.08,
+            vertical_spacing=0.09,
             row_heights=[0.2 if name == RECURRENT else 1 for name in paths],
             xaxis={"range": [-0.6, len(pieces) - 0.4], "tickvals": []},
             yaxis=NO_GRID,
         ),
         merge(axes, last),
-        height=660,
+        height=TALLEST_BELOW_CONTROLS,
         showlegend=False,
         margin={"l": 64, "r": 20, "t": 30, "b": 90},
         hovermode="closest",

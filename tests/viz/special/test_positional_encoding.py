@@ -11,7 +11,7 @@ from model.analysis.positions.position_table import rotate, rotation_blocks, wav
 from model.checkpoints.translator import Translator
 from model.trace import Trace
 from viz.special.position_waves import block_equation, block_map, clock_chart, wave_chart
-from viz.special.positional_encoding import PositionMap, StackedMaps, dimension_formulas, end_of_text
+from viz.special.positional_encoding import PositionMap, VectorMaps, dimension_formulas, end_of_text
 
 SENTENCE = "Two young men are cooking in a kitchen."
 
@@ -49,6 +49,28 @@ def test_the_table_is_drawn_as_the_model_adds_it(
     assert len(figure.layout.xaxis.tickvals) <= 30
 
 
+def test_sines_stand_beside_cosines_with_their_own_numbers_and_dimensions(
+    encoding: np.ndarray, waves: np.ndarray
+) -> None:
+    explained, marks = dimension_formulas(encoding.shape[1], waves), end_of_text(9, len(encoding), "your sentence")
+    table = PositionMap(
+        values=encoding,
+        limits=(-1, 1),
+        title="dimension",
+        explained=explained,
+        halves=("Sines", "Cosines"),
+        marks=marks,
+    )
+    figure = table.draw()
+    for half, heat in enumerate(figure.data):
+        assert np.array_equal(heat.z, encoding[:, half::2])
+        assert list(heat.x) == explained[half::2]
+    axes = figure.layout.xaxis, figure.layout.xaxis2
+    assert [int(text) % 2 for axis in axes for text in axis.ticktext] == [0] * 8 + [1] * 8
+    assert np.array_equal(table.arrays()[""], encoding)
+    assert [(shape.yref, shape.y0) for shape in figure.layout.shapes] == [("y", 8.5), ("y2", 8.5)]
+
+
 @pytest.mark.parametrize("length", [1, 9])
 def test_a_line_stands_below_the_rows_that_the_text_uses(encoding: np.ndarray, length: int) -> None:
     marks = end_of_text(length, len(encoding), "your sentence")
@@ -74,11 +96,11 @@ def test_a_learned_table_claims_no_formula() -> None:
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_stacked_maps_are_the_runs_in_one_colour_range(trace: Trace, side: str) -> None:
+def test_maps_of_vectors_are_the_runs_in_one_colour_range(trace: Trace, side: str) -> None:
     embedded, tokens = (
         (trace.src_embedded, trace.src_tokens) if side == "source" else (trace.tgt_embedded, trace.tgt_tokens)
     )
-    figure = StackedMaps(maps=embedded.terms, tokens=tokens).draw()
+    figure = VectorMaps(maps=embedded.terms, tokens=tokens).draw()
     for heat, array in zip(figure.data, embedded.terms.values(), strict=True):
         assert np.array_equal(heat.z, array)
         assert heat.coloraxis == "coloraxis"
@@ -90,7 +112,7 @@ def test_stacked_maps_are_the_runs_in_one_colour_range(trace: Trace, side: str) 
 
 def test_tokens_never_become_markup_and_ticks_stay_few() -> None:
     zeros = np.zeros((100, 4), dtype=np.float32)
-    figure = StackedMaps(maps={"a": zeros, "b": zeros, "c": zeros}, tokens=("<b>x</b>",) * 100).draw()
+    figure = VectorMaps(maps={"a": zeros, "b": zeros, "c": zeros}, tokens=("<b>x</b>",) * 100).draw()
     assert figure.data[0].y[0] == "0 -" + html.escape("<b>x</b>")
     for axis in (figure.layout.yaxis, figure.layout.yaxis2, figure.layout.yaxis3):
         assert len(axis.tickvals) == len(axis.ticktext) <= 30
