@@ -75,7 +75,13 @@ def errors_chart(rows: Sequence[ClaimRow]) -> go.Figure:
             "tickvals": [ZERO, *(10.0**power for power in powers), FAR],
             "ticktext": ["0", *(f"10<sup>{power}</sup>" for power in powers), "broken"],
         },
-        yaxis={"type": "category", "categoryorder": "array", "categoryarray": names[::-1], "showgrid": True},
+        yaxis={
+            "type": "category",
+            "categoryorder": "array",
+            "categoryarray": names[::-1],
+            "showgrid": True,
+            "dtick": 1,  # every claim's name, on a phone too, where the legend takes some of the height
+        },
         shapes=[vline(float(digits)) for digits, _, _ in precisions],
         annotations=[
             *(
