@@ -420,6 +420,9 @@ def test_the_story_is_walked_by_buttons_and_by_keys(address: str, open_page: Cal
         reader.until(lambda name=name: urlsplit(reader.page.url).fragment == name, f"{name} was not reached")
     reader.page.keyboard.press("ArrowLeft")
     reader.until(lambda: urlsplit(reader.page.url).fragment == steps[-2], "the arrow did not lead back")
+    arrived = "(id) => Math.abs(document.getElementById(id).getBoundingClientRect().top) < 50"
+    reader.until(lambda: reader.page.evaluate(arrived, steps[-2]), "the step did not come to the top")
+    reader.page.mouse.wheel(0, 1)
     # Scrolled by a key or by the bar at the side, the story goes on from there.
     for name in (steps[5], steps[-2]):
         reader.page.evaluate("(id) => document.getElementById(id).scrollIntoView({ behavior: 'instant' })", name)

@@ -736,6 +736,7 @@ function readLink() {
 
 const TOP = 100; // pixels
 const REST = 150; // milliseconds without a move, after which a scroll has ended: not every browser says so
+let going = false; // whether the page itself scrolls to a step
 const SECTIONS = [...document.querySelectorAll(".step")];
 
 function goTo(step, scroll = true) {
@@ -744,6 +745,8 @@ function goTo(step, scroll = true) {
   at("back").disabled = state.step === 0;
   at("next").disabled = state.step === SECTIONS.length - 1;
   at("where").textContent = state.step ? tr("{step} of {steps}", { step: state.step, steps: SECTIONS.length - 1 }) : tr("The whole model");
+  const { top } = SECTIONS[state.step].getBoundingClientRect();
+  going = scroll && !(top >= 0 && top < TOP);
   if (scroll) SECTIONS[state.step].scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   showLink();
 }
@@ -752,6 +755,13 @@ function goTo(step, scroll = true) {
 function follow() {
   const step = Math.max(SECTIONS.findLastIndex((section) => section.getBoundingClientRect().top < TOP), 0);
   if (!document.body.classList.contains("present") && step !== state.step) goTo(step, false);
+}
+
+// A scroll has ended. Pictures that are drawn on the way move what the page itself scrolls to: then it goes there at once.
+function arrive() {
+  if (going) SECTIONS[state.step].scrollIntoView({ behavior: "instant" });
+  else follow();
+  going = false;
 }
 
 function onKey(event) {
@@ -781,11 +791,16 @@ function listen() {
     goTo(state.step);
   });
   document.addEventListener("keydown", onKey);
-  for (const event of ["wheel", "touchmove"]) addEventListener(event, () => requestAnimationFrame(follow), { passive: true });
+  for (const event of ["wheel", "touchmove"]) {
+    addEventListener(event, () => {
+      going = false;
+      requestAnimationFrame(follow);
+    }, { passive: true });
+  }
   let ending;
   addEventListener("scroll", () => {
     clearTimeout(ending);
-    ending = setTimeout(follow, REST);
+    ending = setTimeout(arrive, REST);
   }, { passive: true });
   addEventListener("hashchange", () => goTo(stepOfHash()));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw());
