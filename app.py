@@ -15,9 +15,8 @@ from starlette.middleware.base import BaseHTTPMiddleware
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.starlette import App
 
-from model.language import tr
 from pages.frame.command_line import read_arguments
-from pages.frame.html_page import complete_page, has_started
+from pages.frame.html_page import complete_page, has_started, starting
 from pages.frame.menu import route
 from pages.frame.server_socket import send_small_packets_at_once
 
@@ -26,7 +25,7 @@ def main() -> None:
     """Draw the menu, then the sidebar, then the page."""
     page = route()
     # Placed by the style sheet over the page: it must not push the page down.
-    with st.container(key="starting"), nullcontext() if has_started() else st.spinner(tr("Starting the model …")):
+    with st.container(key="starting"), nullcontext() if has_started() else st.spinner(starting()):
         # Imported after the menu is on screen, because importing torch takes seconds.
         from pages.frame.sidebar import shared_inputs
 

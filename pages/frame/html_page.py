@@ -20,6 +20,8 @@ import streamlit
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from model.language import tr
+
 STYLE = Path(__file__).with_name("style.css")
 SCHEME = Path(__file__).with_name("scheme.js")
 SCRIPTS = Path(streamlit.__file__).with_name("static") / "static/js"
@@ -61,6 +63,11 @@ _UNUSED = (b"accept-encoding", b"if-none-match", b"if-modified-since")
 def has_started() -> bool:
     """Whether the sidebar, and with it torch, is imported; until then a visit waits for seconds."""
     return hasattr(sys.modules.get("pages.frame.sidebar"), "shared_inputs")
+
+
+def starting() -> str:
+    """What a visitor reads meanwhile."""
+    return tr("Starting the model …")
 
 
 async def complete_page(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:

@@ -128,7 +128,7 @@ def test_layers_are_measured_on_request_and_kept(open_app: Callable) -> None:
     assert list(table["ratio"]) == pytest.approx(list(table["LSTM: ms"] / table["attention: ms"]))
     assert list(table["LSTM: steps"]) == list(LENGTHS)
     assert set(table["attention: steps"]) == {1}
-    assert "threads" in words(app)
+    assert "thread" in words(app)
     app.run()
     assert list(numbers(figure(app, "why_attention-times")["data"][0]["y"])) == list(numbers(drawn[0]["y"]))
     app.segmented_control(key="time_batch").set_value(4).run()
