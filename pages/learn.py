@@ -4,7 +4,6 @@ from pages.frame.course import show_overview
 from pages.frame.course_builder import compose, offer_changes
 from pages.frame.learn import present_lessons, present_station, show_foot, show_lessons, show_station
 from pages.frame.open_page import open_page
-from pages.frame.render import keep_token_in_link
 from pages.frame.stations import current_station
 from pages.widgets.present import presents
 
@@ -21,4 +20,3 @@ else:
         show_lessons()
         compose()
     show_foot(run)
-    keep_token_in_link(run)

@@ -28,7 +28,6 @@ from pages.frame.open_page import choose_checkpoint, is_first_visit, open_page, 
 from pages.frame.present_row import show_present_row
 from pages.views import OUTCOME, Control, Offer, OnRequest, Result, View, call
 from pages.views.attention_step_by_step import STEP
-from pages.views.chosen_token import KEY_TOKEN, QUERY
 from pages.views.words import Block, cited_sections, pictures
 from pages.widgets import controls
 from pages.widgets.canvas import draw
@@ -115,7 +114,6 @@ def show_page(
         for title, some in together.items():
             groups.setdefault(some[0].group, []).append(title)
         tabs(titles, page.tabs_key, default=page.first_tab or None, groups=groups)
-    keep_token_in_link(run)
     for view in views if not presents() else ():
         # What only another run has belongs to another scheme of positions, say, and is no gap of this model.
         if missing := [need for need in view.missing(run) if isinstance(need, Need)]:
@@ -127,14 +125,6 @@ def show_page(
                 )
             )
     show_next(run, page)
-
-
-def keep_token_in_link(run: Run) -> None:
-    """At the end of a page: its link names the chosen token also where pictures choose it, and no box on the page."""
-    with st.container(key="token"):
-        for control in (QUERY, KEY_TOKEN):
-            if not controls.is_drawn(control.key):
-                choose(run, control)
 
 
 def show_next(run: Run, page: Page) -> None:

@@ -30,8 +30,6 @@ LONGEST_IN_LINK = 2_000
 """characters: a server refuses a URL of 64 kB, and one character may take nine bytes there"""
 REASONS = "not in the link"
 """in the session: why, by key of the controls drawn so far whose value the URL does not hold"""
-DRAWN = "drawn"
-"""in the session: keys of the controls of this run"""
 TOO_LONG = "the text is too long for a link"
 TOKEN = ("query", "key")
 """keys of the controls that name the chosen token"""
@@ -138,11 +136,6 @@ def _side(kind: str | None) -> str:
     return "source" if (kind or "encoder").startswith("encoder") else "target"
 
 
-def is_drawn(key: str) -> bool:
-    """Whether a control with this key was drawn in this run."""
-    return key in st.session_state.get(DRAWN, ())
-
-
 def value_of(key: str) -> Any:
     """The present value of a control that the page has drawn, or of a component: its last moves by name."""
     return st.session_state[key]
@@ -155,7 +148,6 @@ def keep_clicks() -> Iterator[None]:
     Whoever types right after a click sends all controls as the browser knows them, from before the click.
     """
     state = st.session_state
-    state[DRAWN] = set()
     if monotonic() - state.get(SHOWN, 0) < ON_ITS_WAY:
         clicked = state.get(CLICKED, {})
         state.update({key: new for key, (old, new) in clicked.items() if state.get(key) == old})
@@ -615,7 +607,6 @@ def _one_of(
 
 
 def _keep(key: str, unlinked: str = "") -> dict[str, str]:
-    st.session_state.setdefault(DRAWN, set()).add(key)
     reasons = st.session_state.setdefault(REASONS, {})
     if unlinked:
         reasons[key] = unlinked

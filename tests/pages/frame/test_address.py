@@ -90,16 +90,3 @@ def test_every_control_is_in_the_address_or_says_why_not(page: Page, open_app: C
             app.run()
         assert not app.exception
         assert unlinked(app) == [], title
-
-
-@pytest.mark.parametrize("page", ALL_PAGES, ids=lambda page: page.name)
-def test_a_token_that_a_picture_chooses_is_in_the_address_of_every_page(page: Page, open_app: Callable) -> None:
-    app = open_app(page.path, source="A dog sleeps.", target="Greedy")
-    if "query" not in app.session_state:
-        return  # a page of what the model lacks
-    chosen = {"query": 0 if app.session_state["query"] else 1, "key": 0 if app.session_state["key"] else 1}
-    for key, token in chosen.items():
-        app.session_state[key] = token
-    app.run()
-    again = open_app(page.path, **address(app))
-    assert {key: again.session_state[key] for key in chosen} == chosen
