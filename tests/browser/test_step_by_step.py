@@ -78,7 +78,7 @@ def test_the_seven_steps_by_button_and_by_key_which_stays_with_whoever_types(ser
         wait_for_step(visitor, step)
     with visitor.page.expect_download() as download:
         visitor.page.get_by_role("button", name="Download the picture").click()
-    assert re.fullmatch(r"en-de-\w{8}-cross-layer-1-head-1-step-7-.*\.png", download.value.suggested_filename)
+    assert re.fullmatch(r"en-de-\w{8}-Cross-attention-layer-1-head-1-step-7-.*\.png", download.value.suggested_filename)
     assert download.value.path().read_bytes().startswith(b"\x89PNG")
     visitor.page.get_by_role("heading", name=heading_of("Queries, keys and values")).click()
     visitor.page.keyboard.press("ArrowRight")

@@ -65,8 +65,8 @@ def errors_chart(rows: Sequence[ClaimRow]) -> go.Figure:
     powers = range(-16, 2, 4)
     return figure(
         [*spans, *(_marks(names, errors, *look) for errors, *look in series)],
-        height=_ROW * len(names) + 116,
-        margin={"t": 62, "b": 54, "l": 20},
+        height=_ROW * len(names) + 146,
+        margin={"t": 90, "b": 54, "l": 20},
         legend={"orientation": "h", "y": 1, "yanchor": "top", "yref": "container", "x": 0, "xref": "container"},
         xaxis={
             "title": {"text": "largest difference (0, and powers of ten)", "standoff": 8},
