@@ -65,11 +65,11 @@ def errors_chart(rows: Sequence[ClaimRow]) -> go.Figure:
     powers = range(-16, 2, 4)
     return figure(
         [*spans, *(_marks(names, errors, *look) for errors, *look in series)],
-        height=_ROW * len(names) + 146,
-        margin={"t": 90, "b": 54, "l": 20},
+        height=_ROW * len(names) + 160,
+        margin={"t": 90, "b": 70, "l": 20},
         legend={"orientation": "h", "y": 1, "yanchor": "top", "yref": "container", "x": 0, "xref": "container"},
         xaxis={
-            "title": {"text": "largest difference (0, and powers of ten)", "standoff": 8},
+            "title": {"text": "largest difference<br>(0, and powers of ten)", "standoff": 8},
             "type": "log",
             "range": [-19.6, 2.4],
             "tickvals": [ZERO, *(10.0**power for power in powers), FAR],
