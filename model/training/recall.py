@@ -75,9 +75,9 @@ def draw_texts(count: int, pairs: int, questions: int, numbers: torch.Generator)
     keys = torch.rand(count, len(KEYS), generator=numbers).argsort(dim=1)[:, :pairs]
     values = torch.randint(len(VALUES), (count, pairs), generator=numbers) + len(KEYS)
     asked = torch.rand(count, pairs, generator=numbers).argsort(dim=1)[:, :questions]
-    told = torch.stack([keys, values], dim=-1)
+    given = torch.stack([keys, values], dim=-1)
     again = torch.stack([keys.gather(1, asked), values.gather(1, asked)], dim=-1)
-    return torch.cat([told, again], dim=1).flatten(1)
+    return torch.cat([given, again], dim=1).flatten(1)
 
 
 def train(model: HybridLanguageModel, steps: int, peak_rate: float, seed: int) -> None:
