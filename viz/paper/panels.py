@@ -476,7 +476,9 @@ def draw_colour_bars(figure: Any, panels: Sequence[Panel]) -> None:
                 key = trace.get("coloraxis") or f"{panel.x}{panel.y}"
                 bars.setdefault(key, (axis.get("colorbar") or {}, image, []))[2].append(panel.ax)
     upright = [look for look, _, _ in bars.values() if look.get("orientation") != "h"]
-    everywhere = [panel.ax for panel in panels] if len(upright) > 1 else []
+    # A bar between rows of panels would leave as much room between all of them.
+    below_each_other = len(bars) > 1 and len({panel.domain("y")[1] for panel in panels}) > 1
+    everywhere = [panel.ax for panel in panels] if len(upright) > 1 or below_each_other else []
     for look, image, own in bars.values():
         narrow = figure.get_size_inches()[0] < NARROW and len(panels) > 1
         lies = narrow or look.get("orientation") == "h"

@@ -29,9 +29,9 @@ Array = np.ndarray
 
 LOOKS = ((OKABE_ITO[0], "square"), (OKABE_ITO[2], "diamond"), (OKABE_ITO[5], "circle"))
 """Colour and marker of each model: one vector, additive attention, Transformer."""
-STRIP, LABELS = 84, 74
+STRIP, LABELS = 48, 60
 """pixels: height of a layer's strip, and what a panel takes besides its strips"""
-BARS = 90
+BARS = 76
 """pixels for the colour bars"""
 STRIP_SHARE = 0.92
 """of a layer's height; the rest is a gap"""

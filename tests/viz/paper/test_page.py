@@ -14,6 +14,7 @@ from viz.forms import VISIBLE, Bars, Line, Lines, Map, Maps, Mark, Scale, Strips
 from viz.paper.look import contrast, over_white, readable, rgba, wrapped
 from viz.paper.page import COLUMNS, DPI, Paper, draw, reason_not_to_draw, save
 from viz.paper.traces import CannotDraw
+from viz.special.recurrence import Schedule, schedule_chart
 from viz.special.translate import alignment_map, alternative_bars
 
 NAMES = [
@@ -28,6 +29,7 @@ MASK = np.tri(5, dtype=bool)
 SCORES = Map(20 * WEIGHTS - 5, MASK, Scale.signed(20 * WEIGHTS - 5, title="score"), "score")
 STEPS = np.arange(1.0, 30.0)
 MARKS = (Mark(x=10, text="the length of your sentence, in tokens"), Mark(y=4, text="uniform"), Mark(x=12, to=20))
+STATES = np.random.default_rng(0).uniform(-1, 1, (3, 3, 8))
 CURVES = {
     "this run, each token with its rank": Line(STEPS, STEPS**2, symbol="diamond", dash="dash"),
     "10th to 90th percentile": Line(STEPS, STEPS, "#E69F00", between=(STEPS / 2, 2 * STEPS)),
@@ -61,6 +63,13 @@ FORMS = {
     "lines over names": Lines({"": Line(np.arange(5), WEIGHTS[0])}, ("layer", "norm"), ticks=NAMES),
     "strips": Strips({"embedding × √d_model of the chosen token": WEIGHTS.ravel(), "+ position": -WEIGHTS.ravel()}),
     "texts": Texts({"Before": "Das Tier überquerte die Straße nicht. " * 9, "After": ""}, compared=True),
+    "special: strips below each other with two scales": schedule_chart(
+        [
+            Schedule("LSTM", "abc", "cba", STATES[:1], STATES[:1], None, True, 1),
+            Schedule("Transformer", "abc", "cba", STATES, STATES, np.eye(3), False, 1),
+        ],
+        4,
+    ),
     "special: a map": alignment_map(WEIGHTS, ["▁The", "▁cat", "▁sat", ".", "</s>"], NAMES),
     "special: bars": alternative_bars(["▁Das", "▁Die", "▁Ein"], np.array([0.9, 0.06, 0.01]), 1, 8000),
 }
