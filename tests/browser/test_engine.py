@@ -219,6 +219,16 @@ def test_a_change_that_cannot_be_made_is_refused_with_a_sentence(tiny: Engine, c
     assert len(tiny.evaluate(refuse, change).split()) > 3
 
 
+def test_the_file_is_let_go_once_its_numbers_are_widened(tiny: Engine) -> None:
+    left = tiny.evaluate("""async () => {
+        const buffer = await (await fetch("model.safetensors")).arrayBuffer();
+        const [before, tensors] = [buffer.byteLength, modules.safetensors.readSafetensors(buffer)];
+        const numbers = [...tensors.values()].reduce((sum, { length }) => sum + length, 0);
+        return [before > 0, numbers > 0, buffer.byteLength];
+    }""")
+    assert left == [True, True, 0]
+
+
 def test_a_decoding_uses_the_arrays_of_its_first_steps_again(tiny: Engine, translator: Translator) -> None:
     (source,) = sources_of(translator, [TEXT])
     count = """(source) => {

@@ -281,6 +281,26 @@ def test_the_recorded_run_is_drawn_without_the_model(address: str, open_page: Ca
     assert box.input_value() == TYPED
 
 
+def test_a_picture_off_the_screen_frees_its_pixels_and_comes_back_as_it_was(
+    address: str, open_page: Callable[..., Reader]
+) -> None:
+    reader = open_page(address, route=lambda route: route.abort())
+    reader.until_drawn("softmax")
+    picture = reader.page.locator("#softmax-picture")
+    slider = picture.get_by_role("slider", name="Temperature", exact=True)
+    slider.evaluate("node => { node.value = 0.5; node.dispatchEvent(new Event('input')); }")
+    height, moved = picture.evaluate("node => node.offsetHeight"), slider.input_value()
+    reader.until_drawn("model")
+    areas = "nodes => nodes.filter((node) => node.style.height).map(({ width, height }) => width * height)"
+    canvases = picture.locator("canvas")
+    assert canvases.evaluate_all(areas)
+    reader.until(lambda: not any(canvases.evaluate_all(areas)), "pixels are held")
+    assert picture.evaluate("node => node.offsetHeight") == height
+    reader.until_drawn("softmax")
+    reader.until(lambda: all(canvases.evaluate_all(areas)), "it is not drawn again")
+    assert slider.input_value() == moved
+
+
 def test_a_sentence_of_one_s_own(address: str, english: Translator, open_page: Callable[..., Reader]) -> None:
     reader = open_page(address)
     reader.wait_until_live()

@@ -335,13 +335,16 @@ function weightsOf(path) {
   return state.learned.arrays;
 }
 
-// Draws what is on screen, and the rest when it comes there.
+// Draws what is on screen, and the rest when it comes there; what leaves it does not hold its pixels.
 const visible = new Set();
 const stale = new Set(Object.keys(PICTURES));
 const observer = new IntersectionObserver((entries) => {
   for (const { target, isIntersecting } of entries) {
     if (isIntersecting) visible.add(target.id);
-    else visible.delete(target.id);
+    else {
+      visible.delete(target.id);
+      letGo(target);
+    }
   }
   drawVisible();
 }, { rootMargin: "200px" });
@@ -351,16 +354,21 @@ function redraw(ids = Object.keys(PICTURES)) {
   drawVisible();
 }
 
-// One after another, with a frame between them, so that the page stays at hand.
+// One after another, each in a frame of its own, so that the page stays at hand.
 async function drawVisible() {
   if (state.drawing) return;
   state.drawing = true;
   for (let id = nextToDraw(); id; id = nextToDraw()) {
     stale.delete(id);
     draw(id); // what asks the model first does not hold up the others
-    await new Promise(requestAnimationFrame);
+    await nextFrame();
   }
   state.drawing = false;
+}
+
+// After the browser has painted; while nobody sees the page it paints nothing.
+function nextFrame() {
+  return new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
 }
 
 // The first picture does not wait for what the others need.
@@ -372,8 +380,8 @@ async function draw(id) {
   const host = at(id);
   try {
     const picture = await PICTURES[id]();
-    if (picture) mount(host, picture);
-    else stale.add(id); // a newer question came first
+    if (picture && visible.has(id)) mount(host, picture);
+    else stale.add(id); // a newer question came first, or it has left the screen
     host.classList.remove("waits");
   } catch (error) {
     host.classList.add("waits");
@@ -390,6 +398,15 @@ function mount(host, { component, data, key }) {
   // What the picture has replaced would hold its pixels until the browser's next cleaning.
   for (const canvas of before) if (!canvas.isConnected) canvas.width = 0;
   if (!performance.getEntriesByName("first-picture").length) performance.mark("first-picture");
+}
+
+// Frees the canvases of a picture, which keep their places; it is drawn again when it comes back.
+function letGo({ id, shadowRoot }) {
+  for (const canvas of shadowRoot?.querySelectorAll("canvas") ?? []) {
+    if (!canvas.style.height) continue; // of a legend: a few pixels, drawn once
+    canvas.width = canvas.height = 0;
+    stale.add(id);
+  }
 }
 
 const ON = {
@@ -678,8 +695,10 @@ async function rerun() {
     if (!answer) return;
     state.run = { ...state.run, ...answer, changes };
     say();
-    redraw();
-    performance.mark("run-drawn");
+    nextFrame().then(() => {
+      redraw();
+      performance.mark("run-drawn");
+    });
     if (!changes.length) return;
     const onProgress = (sofar) => (at("changed").textContent = `${sofar} …`);
     const changed = await thread.ask("translate", { text, beam: words.beam, changes }, { onProgress });

@@ -17,7 +17,16 @@ export function readSafetensors(buffer) {
     const whole = place % Type.BYTES_PER_ELEMENT ? new Type(buffer.slice(place, 8 + length + end)) : new Type(buffer, place, (end - start) / Type.BYTES_PER_ELEMENT);
     tensors.set(name, dtype === "F16" ? widened(whole) : whole);
   }
-  // Widened numbers need the file no longer: 19 MB, which would stay until the browser's next cleaning.
-  if (![...tensors.values()].some((values) => values.buffer === buffer)) buffer.transfer?.(0);
+  // Widened numbers need the file no longer.
+  if (![...tensors.values()].some((values) => values.buffer === buffer)) letGo(buffer);
   return tensors;
+}
+
+// Frees the memory at once. What came in a message stays until the browser's next cleaning, even after `transfer`; what
+// leaves in one that nobody can read does not.
+function letGo(buffer) {
+  const { port1, port2 } = new MessageChannel();
+  port2.close();
+  port1.postMessage(null, [buffer]);
+  port1.close();
 }
