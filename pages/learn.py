@@ -5,6 +5,7 @@ from pages.frame.course_builder import compose, offer_changes
 from pages.frame.learn import present_lessons, present_station, show_foot, show_lessons, show_station
 from pages.frame.open_page import open_page
 from pages.frame.stations import current_station
+from pages.widgets.controls import link_token
 from pages.widgets.present import presents
 
 run = open_page(__file__)
@@ -20,3 +21,4 @@ else:
         show_lessons()
         compose()
     show_foot(run)
+    link_token()

@@ -124,6 +124,7 @@ def show_page(
                     parts=listed(missing),
                 )
             )
+    controls.link_token()
     show_next(run, page)
 
 

@@ -59,6 +59,7 @@ from pages.widgets.controls import (
     follow_default,
     keep_clicks,
     keep_token,
+    note_text,
     number,
     replace_missing,
     reset_controls,
@@ -164,6 +165,7 @@ def _sidebar(page: Page, address: str) -> Inputs:
             st.button(tr("Reset"), key="reset", on_click=reset_controls, args=(KEPT_AT_RESET,))
         with texts:
             request = _texts(translator, checkpoint, notes)
+        note_text(st.session_state.get("source"))
         with where:
             place = _place(translator, page, address, _ignored(page), notes)
         stay_where_set(place)

@@ -5,7 +5,7 @@ A value that another sentence or checkpoint no longer offers becomes the nearest
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from math import inf
 from time import monotonic
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from streamlit.errors import StreamlitAPIException
 
 from model.language import in_this_language, tr
 from viz.forms import Table
@@ -72,7 +73,7 @@ def set_controls(values: Mapping[str, Any]) -> None:
     """In a callback of a picture: give controls the values that a click chose, by their keys."""
     state = st.session_state
     if "source" in values or ("kind" in values and _side(values["kind"]) != _side(state.get("kind"))):
-        values = _first_choices() | dict(values)
+        _forget_token()
     state[READ] = values.get("source", state.get(READ))
     state[CLICKED] = {key: (state.get(key), value) for key, value in values.items()}
     state[SHOWN] = inf
@@ -96,8 +97,34 @@ def keep_token(source: str | None) -> None:
     """
     state = st.session_state
     if state.get(READ) is not None and source != state[READ]:
-        state.update(_first_choices())
+        _forget_token()
     state[READ] = source
+
+
+def note_text(source: str | None) -> None:
+    """After the controls of a session's first run: the text whose token is chosen, in the field or in the link.
+
+    Args:
+        source: the text of this run.
+    """
+    if st.session_state.get(READ) is None:
+        st.session_state[READ] = source
+
+
+def link_token() -> None:
+    """At the end of a page: its link names the token also where a picture chose it, and no control of the page."""
+    state = st.session_state
+    for key in TOKEN:
+        chosen, linked = chosen_number(key), _linked_number(key)
+        if chosen is not None and key not in state:
+            state[key] = chosen  # by the link alone: other pages follow, too
+        if chosen != linked:
+            # A control that is drawn has written its value itself, and lets nobody else.
+            with suppress(StreamlitAPIException):
+                if chosen is None:
+                    del st.query_params[key]
+                else:
+                    st.query_params[key] = str(chosen)
 
 
 def turn_to_kind(before: str) -> None:
@@ -107,7 +134,7 @@ def turn_to_kind(before: str) -> None:
         before: the kind until now.
     """
     if _side(st.session_state.get("kind")) != _side(before):
-        st.session_state.update(_first_choices())
+        _forget_token()
 
 
 def chosen_number(key: str) -> int | None:
@@ -120,15 +147,26 @@ def chosen_number(key: str) -> int | None:
     if key in state:
         value = state[key]
         return value if isinstance(value, int) and value != state.get(DEFAULTS, {}).get(key) else None
+    return _linked_number(key)
+
+
+def _linked_number(key: str) -> int | None:
     # In the link of a menu the token follows the number.
     asked = re.match("[0-9]{1,5}(?![0-9])", st.query_params.get(key, ""))
     return int(asked[0]) if asked else None
 
 
-def _first_choices() -> dict[str, Any]:
-    """The defaults of the controls that name the token, if they were drawn before; then these follow the run."""
-    defaults = st.session_state.get(DEFAULTS, {})
-    return {key: defaults[key] for key in TOKEN if key in defaults and key in st.session_state}
+def _forget_token() -> None:
+    """Give the controls that name the token their defaults, which follow the run; and forget what a picture chose."""
+    state = st.session_state
+    defaults = state.get(DEFAULTS, {})
+    for key in TOKEN:
+        if key in defaults and key in state:
+            state[key] = defaults[key]
+        elif key not in defaults:
+            state.pop(key, None)
+            with suppress(StreamlitAPIException):
+                st.query_params.pop(key, None)
 
 
 def _side(kind: str | None) -> str:

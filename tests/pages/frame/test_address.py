@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1.element_tree import Widget
 
+from model.needs import Need
 from pages import PAGES, Page
 from pages.widgets.controls import REASONS
 from tests.pages.test_pages import TWO_PAGES
@@ -90,3 +91,28 @@ def test_every_control_is_in_the_address_or_says_why_not(page: Page, open_app: C
             app.run()
         assert not app.exception
         assert unlinked(app) == [], title
+        assert unlinked(app) == [], title
+
+
+OF_TRANSLATORS = [page for page in ALL_PAGES if not {Need.LANGUAGE_MODEL, Need.MASKED_MODEL} & {*page.needs}]
+
+
+@pytest.mark.parametrize("page", OF_TRANSLATORS, ids=lambda page: page.name)
+def test_a_token_that_a_picture_chooses_is_in_the_address_of_every_page(page: Page, open_app: Callable) -> None:
+    chosen = {"query": 1, "key": 3}
+    app = open_app(page.path, source="A dog sleeps.", target="Greedy")
+    for key, token in chosen.items():
+        app.session_state[key] = token
+    app.run()
+    again = open_app(page.path, **address(app))
+    assert {key: again.session_state[key] for key in chosen} == chosen
+
+
+@pytest.mark.parametrize(
+    "path", [page.path for page in OF_TRANSLATORS if page.name in ("heads_and_layers", "translate")]
+)
+def test_a_text_that_is_typed_forgets_the_token_of_the_link(path: str, open_app: Callable) -> None:
+    app = open_app(path, source="A dog sleeps.", target="Greedy", query="1", key="3")
+    app.text_area(key="source").set_value("The cat sat on the mat.")
+    app.run()
+    assert not {"query", "key"} & {*address(app)}
