@@ -6,6 +6,7 @@ from model.language import tr
 from pages.lessons import lessons
 from pages.lessons.station import Lesson, Station
 from pages.widgets.changes import FOLLOWED, TEMPERATURES
+from pages.widgets.controls import keep_token
 from viz.tokens import as_markdown
 
 LESSON, STATION = "lesson", "station"
@@ -56,6 +57,8 @@ def _go(lesson: Lesson, number: int, stay: set[str] = frozenset()) -> None:
     """Set the controls of a station, but for those whose keys `stay`, and remember where one is."""
     state, station = st.session_state, lesson.stations[number]
     _keep_own(station)
+    if "source" not in stay:
+        keep_token(station.source)
     state.update({key: value for key, value in station.controls.items() if key not in stay})
     state[FOLLOWED] = None
     if TEMPERATURES not in st.query_params or state.get(TEMPERATURES):

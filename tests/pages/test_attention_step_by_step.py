@@ -89,13 +89,13 @@ def test_a_forged_cell_falls_back_to_one_that_is_there(open_app: Callable, cell:
     assert 0 <= chosen["key"] < rows
 
 
-def test_a_shorter_sentence_keeps_the_cell_inside(open_app: Callable) -> None:
+def test_a_shorter_sentence_begins_with_a_cell_inside_it(open_app: Callable) -> None:
     app = open_app(PAGE, source="a dog and a cat and a dog", step="2", cell="9-9-0-0")
     app.text_area(key="source").set_value("a").run()
     assert not app.exception
     header, matrices = stage(app)
-    last = matrices["scores"]["rows"]["size"] - 1
-    assert header["chosen"] == {"query": last, "key": last}
+    size = matrices["scores"]["rows"]["size"]
+    assert all(place < size <= 2 for place in header["chosen"].values())
 
 
 def test_the_temperature_of_the_run_reaches_the_softmax(open_app: Callable) -> None:
