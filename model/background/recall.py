@@ -85,6 +85,11 @@ def recall_by_seed(results: pd.DataFrame, name: str) -> tuple[Array, Array]:
     return table.columns.to_numpy(), table.to_numpy()
 
 
+def chance_of_a_digit(pairs: int) -> float:
+    """Probability that a random one of the digits of a text with so many pairs is the right one."""
+    return 1 / pairs + (1 - 1 / pairs) / len(VALUES)
+
+
 def count_recall_parameters() -> dict[str, int]:
     """Number of parameters of each of RECALL_MODELS."""
     return {name: sum(one.numel() for one in new_recall_model(name).parameters()) for name in RECALL_MODELS}

@@ -30,7 +30,7 @@ from model.command_line import run_command, whole_number
 from model.network.state_space import HybridLanguageModel
 from model.training.schedule import cooldown
 
-SEEDS = (0,)
+SEEDS = (0, 1, 2)
 STEPS, WARMUP, BATCH = 2000, 50, 32
 PEAK_RATES = {ATTENTION: 5e-3, STATE_SPACE: 1e-2, HYBRID: 5e-3}
 """a state space model learned little at half of its rate"""

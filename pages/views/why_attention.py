@@ -47,7 +47,7 @@ from model.network.state_space import (
     equivalent_map,
 )
 from model.run import Run
-from model.trace import Attention
+from model.trace import Array, Attention
 from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.controls import choice, menu, player, slider, text
 from pages.views.names import LETTER_MODELS, axes
@@ -368,6 +368,7 @@ def state_space(
     trained = recall.TRAINED_PAIRS[0], recall.TRAINED_PAIRS[-1]
     shows: dict[str, Any] = {"recall": share_chart(by_seed, trained, ("pairs", "right answers"))}
     facts: dict[str, Any] = {"problem": "", "trained": trained, "parameters": tuple(parameters.values())}
+    facts |= _recall_of_seeds(by_seed[RECALL_MODELS[recall.ATTENTION]], trained[1])
     facts |= {"channels": recall.SIZES.d_inner, "d_state": recall.SIZES.d_state, "kernel": recall.SIZES.d_conv}
     numbers = {
         f"recall_{name}_{part}": array
@@ -404,6 +405,15 @@ def state_space(
     numbers |= {f"{name}_probability": one.probability for name, one in runs.items()}
     numbers |= {f"{name}_layer_{n}": maps for name, one in runs.items() for n, maps in enumerate(one.maps)}
     return Result(shows, facts, numbers)
+
+
+def _recall_of_seeds(attention: tuple[Array, Array], pairs: int) -> dict[str, Any]:
+    """What the seeds of attention alone have learned: how many only guess among the digits of a text of `pairs`."""
+    at, values = attention
+    shares = values[:, list(at).index(pairs)]
+    chance = recall.chance_of_a_digit(pairs)
+    ends = float(shares.min()), float(shares.max())
+    return {"seeds": len(shares), "chance": chance, "guessers": int((shares <= chance).sum()), "of_attention": ends}
 
 
 def _recall_maps(

@@ -208,6 +208,13 @@ def test_each_question_of_a_drawn_text_has_the_digit_that_stood_with_its_letter(
         assert recall.read_pairs(text[: 2 * pairs + 1]) == text[: 2 * pairs + 1]
 
 
+@pytest.mark.parametrize("pairs", [2, 8, 26])
+def test_a_random_digit_of_the_text_is_right_as_often_as_said(pairs: int) -> None:
+    ids = training.draw_texts(4000, pairs, 1, torch.Generator().manual_seed(pairs))
+    share = (ids[:, 1 : 2 * pairs : 2] == ids[:, -1:]).float().mean()
+    assert float(share) == pytest.approx(recall.chance_of_a_digit(pairs), abs=0.02)
+
+
 def test_the_training_writes_what_the_page_reads(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(training, "SEEDS", (0,))
     monkeypatch.setattr(training, "TEST_TEXTS", 4)
