@@ -409,6 +409,15 @@ def test_every_change_of_the_engine_can_be_made_in_the_page(address: str, open_p
     assert {type(change).__name__ for change in made} == changes - missing
 
 
+@pytest.mark.parametrize("name", PAGES.values())
+def test_the_page_names_every_change_that_it_has_not(site: Path, name: str) -> None:
+    missing = re.search(r"MISSING = \{(.*?)\n\}", ENGINE, re.DOTALL)[1]
+    footer = re.search(r"<footer>(.*?)</footer>", (site / name).read_text("utf-8"), re.DOTALL)[1]
+    names = re.findall(r'^  "?(\w+)', missing, re.MULTILINE)
+    assert names
+    assert [each for each in names if each not in footer] == []
+
+
 def test_a_link_of_the_app_opens_here(address: str, english: Translator, open_page: Callable[..., Reader]) -> None:
     changes = (HeadGate(0.0, kind="cross", layer=1),)
     query = f"?source={quote(TYPED)}&see=encoder_self.0.3&changes={quote(encode(changes))}#softmax"
