@@ -170,5 +170,7 @@ def lift(run: Run, place: str | None = choice("Lift it in", _places, key="lift")
 @answer
 def one_line(run: Run) -> Result:
     """How many keys a row may attend to."""
-    sees = run.attention.mask[run.head].sum(axis=-1)
-    return Result(facts={"sees": sees.mean(), "least": sees.min(), "keys": run.attention.mask.shape[-1]})
+    mask = run.attention.mask[run.head]
+    sees = mask.sum(axis=-1)
+    hides_later = run.attention.causal and not np.triu(mask, 1).any()
+    return Result(facts={"sees": sees.mean(), "least": sees.min(), "keys": mask.shape[-1], "hides_later": hides_later})

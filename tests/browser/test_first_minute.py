@@ -1,9 +1,12 @@
 """The first minute: a picture that is there, three things to do, and a phone."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from pages import PAGES
-from tests.browser.conftest import Visitor, heading_of
+from tests.browser.conftest import Visitor, heading_of, serve
 from tests.browser.test_app import type_sentence
 
 
@@ -91,4 +94,54 @@ def test_on_a_phone_every_page_is_two_taps_away_and_the_sidebar_opens_over_the_p
     with visitor.rerun():
         field.press("Enter")
     page.wait_for_selector("[data-testid=stSidebar][data-collapsed=true]")
+    visitor.settle()
+
+
+SHIPPED = Path(__file__).parents[2] / "checkpoints"
+LAPTOP = {"width": 1280, "height": 720}
+IN_VIEW = """([wanted, text]) => {
+    const inside = (node) => [node, ...(node.shadowRoot ? walk(node.shadowRoot) : [])];
+    const walk = (root) => [...root.querySelectorAll("*")].flatMap(inside);
+    const boxes = walk(document.body)
+        .filter((node) => node.matches(wanted) && node.textContent.includes(text))
+        .filter((node) => node.checkVisibility({ visibilityProperty: true }))
+        .map((node) => node.getBoundingClientRect()).filter(({ width, height }) => width > 1 && height > 1);
+    return boxes.some(
+        ({ top, bottom, left, right }) => top >= 0 && bottom <= innerHeight && left >= 0 && right <= innerWidth
+    );
+}"""
+"""whether an element of our own or of Streamlit lies inside the screen"""
+ANSWER = ".st-key-answer p"
+QUESTIONS = {
+    "Q, K and V of a word": (["animal"], ".qkv", ""),
+    "where the word looks": ([], ".all canvas", ""),
+    "why the scores are divided": ([], ".divided .why", ""),
+    "what the mask does": (["Attention", "Masks"], ANSWER, "hides what comes later"),
+    "a low and a high temperature": ([], ".control input[type=range]", ""),
+    "what the heads do": (["Attention", "Heads and layers"], ANSWER, "by rule"),
+    "what positional encoding is": (["Attention", "Positions"], ANSWER, "position"),
+}
+"""question -> what is clicked, and what then answers it: a selector, and a text in it"""
+
+
+@pytest.fixture(scope="module")
+def shipped_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server with the models that everybody gets."""
+    with serve(SHIPPED, tmp_path_factory.mktemp("server") / "log.txt") as address:
+        yield address
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_student_finds_an_answer_without_a_scroll_and_with_two_clicks(
+    question: str, shipped_server: str, visitor: Visitor
+) -> None:
+    clicks, wanted, text = QUESTIONS[question]
+    visitor.page.set_viewport_size(LAPTOP)
+    visitor.visit(shipped_server)
+    menu = visitor.page.get_by_test_id("stTopNavSection"), visitor.page.get_by_test_id("stTopNavDropdownLink")
+    tokens = [visitor.page.locator(".explore .token")]
+    for click, places in zip(clicks, menu if len(clicks) == 2 else tokens, strict=False):
+        places.filter(has_text=click).first.click()
+    visitor.page.wait_for_function(IN_VIEW, arg=[wanted, text])
+    assert visitor.page.get_by_test_id("stMain").evaluate("main => main.scrollTop") == 0
     visitor.settle()
