@@ -301,6 +301,23 @@ def test_a_picture_off_the_screen_frees_its_pixels_and_comes_back_as_it_was(
     assert slider.input_value() == moved
 
 
+def test_paper_has_every_picture(address: str, open_page: Callable[..., Reader]) -> None:
+    before = """matchMedia("print").addEventListener("change", ({ matches }) => {
+        const hasPixels = ({ shadowRoot }) => [...(shadowRoot?.querySelectorAll("canvas") ?? [])].some(
+            ({ style, width }) => style.height && width);
+        if (matches) window.onPaper = [...document.querySelectorAll(".picture")].filter(hasPixels).map(({ id }) => id);
+    });"""
+    reader = open_page(address, before=before, route=lambda route: route.abort())
+    reader.until_drawn("positions")
+    reader.page.pdf()
+    drawn = set(reader.until(lambda: reader.page.evaluate("window.onPaper"), "nothing was printed"))
+    assert {f"{name}-picture" for name in PICTURES} <= drawn
+    # What is not on the screen lets its pixels go again.
+    widths = "nodes => nodes.filter((node) => node.style.height).map(({ width }) => width)"
+    canvases = reader.page.locator("#map-picture canvas")
+    reader.until(lambda: not any(canvases.evaluate_all(widths)), "pixels are held")
+
+
 def test_a_sentence_of_one_s_own(address: str, english: Translator, open_page: Callable[..., Reader]) -> None:
     reader = open_page(address)
     reader.wait_until_live()

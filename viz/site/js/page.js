@@ -52,6 +52,7 @@ const state = {
   waiting: null, // what was typed before the model is here
   translating: false,
   drawing: false, // whether pictures are being drawn
+  printing: false, // whether the page goes on paper
 };
 let thread = null;
 const whole = new Promise((resolve) => (document.readyState === "loading" ? document.addEventListener("DOMContentLoaded", resolve) : resolve()));
@@ -366,6 +367,21 @@ async function drawVisible() {
   state.drawing = false;
 }
 
+// Paper has every picture but those that wait for an answer of the model.
+function print() {
+  if (!state.whole) return;
+  state.printing = true;
+  for (const id of stale) {
+    stale.delete(id);
+    draw(id);
+  }
+}
+
+function printed() {
+  state.printing = false;
+  for (const id of Object.keys(PICTURES)) if (!visible.has(id)) letGo(at(id));
+}
+
 // After the browser has painted; while nobody sees the page it paints nothing.
 function nextFrame() {
   return new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
@@ -380,7 +396,7 @@ async function draw(id) {
   const host = at(id);
   try {
     const picture = await PICTURES[id]();
-    if (picture && visible.has(id)) mount(host, picture);
+    if (picture && (visible.has(id) || state.printing)) mount(host, picture);
     else stale.add(id); // a newer question came first, or it has left the screen
     host.classList.remove("waits");
   } catch (error) {
@@ -695,6 +711,7 @@ async function rerun() {
     if (!answer) return;
     state.run = { ...state.run, ...answer, changes };
     say();
+    weightsOf(pathOf(state.place)).catch(() => {}); // which the pictures of a head need, also on paper
     nextFrame().then(() => {
       redraw();
       performance.mark("run-drawn");
@@ -810,6 +827,8 @@ function listen() {
     goTo(state.step);
   });
   document.addEventListener("keydown", onKey);
+  addEventListener("beforeprint", print);
+  addEventListener("afterprint", () => nextFrame().then(printed));
   for (const event of ["wheel", "touchmove"]) {
     addEventListener(event, () => {
       going = false;

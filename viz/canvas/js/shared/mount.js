@@ -10,21 +10,23 @@ export default function mount(component) {
     const root = parentElement.querySelector(".component");
     // The same place may have been drawn by the component in another language.
     root.replaceChildren();
-    views.set(parentElement, new View(root));
+    const view = new View(root);
+    // A picture that goes on paper, where the theme is light, is drawn again.
+    const paper = matchMedia("print");
+    const redraw = () => view.draw?.();
+    paper.addEventListener("change", redraw);
+    const close = () => {
+      paper.removeEventListener("change", redraw);
+      view.close?.();
+      views.delete(parentElement);
+    };
+    views.set(parentElement, { view, close });
   }
-  const view = views.get(parentElement);
+  const { view, close } = views.get(parentElement);
   view.update(component);
   // Text on a canvas that was drawn before the page's font had loaded is drawn again.
   if (document.fonts.status === "loading") document.fonts.ready.then(() => view.draw?.());
-  // So is a picture that goes on paper, where the theme is light.
-  const paper = matchMedia("print");
-  const redraw = () => view.draw?.();
-  paper.addEventListener("change", redraw);
-  return () => {
-    paper.removeEventListener("change", redraw);
-    view.close?.();
-    views.delete(parentElement);
-  };
+  return close;
 }
 
 // Key presses that Python has not answered yet: the answer to an early one must not undo the later ones.
