@@ -1,5 +1,6 @@
 """A figure with panels beside each other, for a narrow screen: one panel below the other."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -126,7 +127,8 @@ def _bars_below(content: Mapping[str, Any], plot: float, first: int) -> tuple[di
         nonlocal foot
         foot += BAR
         title = bar.get("title") or {}
-        words = str(title.get("text", "")).replace("<br>", " ")
+        # A word that is parted at the end of a line is one word again.
+        words = re.sub("-<br>(?=[a-zäöüß])", "", str(title.get("text", ""))).replace("<br>", " ")
         place = {"x": 0.5, "xanchor": "center", "y": -(first + foot - BAR) / plot, "yanchor": "top"}
         shape = {"orientation": "h", "len": 0.9, "lenmode": "fraction"}
         return bar | shape | place | {"title": {**title, "text": words, "side": "top"}}

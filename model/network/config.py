@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal, get_args, get_type_hints
 
+from model.language import sentence
+
 Family = Literal["encoder_decoder", "decoder", "encoder"]
 """which stacks a model has"""
 
@@ -62,31 +64,55 @@ class TransformerConfig:
         for name, least in at_least.items():
             value = getattr(self, name)
             if type(value) is not int or value < least:
-                allowed = "a positive whole number" if least else "a whole number from 0 on"
-                raise ValueError(f"{name} must be {allowed}, got {value!r}")
+                facts = {"name": name, "value": value}
+                if least:
+                    raise ValueError(sentence("{name} must be a positive whole number, got {value!r}", **facts))
+                raise ValueError(sentence("{name} must be a whole number from 0 on, got {value!r}", **facts))
         self._check_choices()
         if not self.n_encoder_layers + self.n_decoder_layers:
-            raise ValueError("n_encoder_layers and n_decoder_layers must not both be 0: the model needs a layer")
-        if self.d_model % self.n_heads:
-            raise ValueError(f"d_model ({self.d_model}) must be a multiple of n_heads ({self.n_heads})")
-        if self.n_heads % self.kv_heads:
-            raise ValueError(f"n_heads ({self.n_heads}) must be a multiple of n_kv_heads ({self.n_kv_heads})")
-        if self.d_model % 2:
-            raise ValueError(f"d_model ({self.d_model}) must be even: sines and cosines come in pairs")
-        if self.positions == "rope" and self.d_k % 2:
             raise ValueError(
-                f"the width of a head's queries ({self.d_k}) must be even: RoPE rotates pairs of dimensions"
+                sentence("n_encoder_layers and n_decoder_layers must not both be 0: the model needs a layer")
             )
+        self._check_widths()
         if type(self.dropout) not in (int, float) or not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout!r}")
+            raise ValueError(sentence("dropout must lie in [0, 1), got {value!r}", value=self.dropout))
 
     def _check_choices(self) -> None:
         for name, kind in get_type_hints(type(self)).items():
             value, choices = getattr(self, name), get_args(kind)
             if choices and value not in choices:
-                raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+                names = ", ".join(choices)
+                raise ValueError(
+                    sentence("{name} must be one of {names}, got {value!r}", name=name, names=names, value=value)
+                )
             if kind is bool and type(value) is not bool:
-                raise ValueError(f"{name} must be true or false, got {value!r}")
+                raise ValueError(sentence("{name} must be true or false, got {value!r}", name=name, value=value))
+
+    def _check_widths(self) -> None:
+        sizes = {"d_model": self.d_model, "n_heads": self.n_heads, "n_kv_heads": self.kv_heads}
+        for whole, part in (("d_model", "n_heads"), ("n_heads", "n_kv_heads")):
+            size, divisor = sizes[whole], sizes[part]
+            if size % divisor:
+                raise ValueError(
+                    sentence(
+                        "{whole} ({size}) must be a multiple of {part} ({divisor})",
+                        whole=whole,
+                        size=size,
+                        part=part,
+                        divisor=divisor,
+                    )
+                )
+        if self.d_model % 2:
+            raise ValueError(
+                sentence("d_model ({size}) must be even: sines and cosines come in pairs", size=self.d_model)
+            )
+        if self.positions == "rope" and self.d_k % 2:
+            raise ValueError(
+                sentence(
+                    "the width of a head's queries ({size}) must be even: RoPE rotates pairs of dimensions",
+                    size=self.d_k,
+                )
+            )
 
     @property
     def family(self) -> Family:

@@ -18,6 +18,7 @@ from cachetools import LRUCache
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import OutOfMemory, free_memory
 from model.checkpoints.store import offered_models
+from model.language import ENGLISH, language, tr
 from model.on_demand import MappingOnDemand
 from model.trace import Norm, Projections, Trace
 from pages.compute.queue import has_page, wait_for_turn
@@ -79,7 +80,9 @@ def shared_result(message: str = "") -> Callable[[Callable[Arguments, Result]], 
             cache, key = shared_cache(), (compute.__module__, compute.__qualname__, key_of(args))
             found = cache.get(key)
             if found is None:
-                spinner = st.spinner(message, show_time=True) if message and has_page() else nullcontext()
+                # Streamlit writes the seconds in English.
+                timed = language() is ENGLISH
+                spinner = st.spinner(tr(message), show_time=timed) if message and has_page() else nullcontext()
                 with wait_for_turn(key, lambda: key in cache), spinner:
                     found = cache.get(key)
                     if found is None:

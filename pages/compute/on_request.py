@@ -5,6 +5,7 @@ from typing import Any
 
 import streamlit as st
 
+from model.language import tr
 from pages.compute.cache import cached, put
 from pages.compute.queue import in_turns
 
@@ -39,7 +40,7 @@ def compute_with_progress(key: str, case: tuple[Any, ...], steps: Callable[[], I
     """The result of work that takes a while, under a progress bar unless it is known; arguments as above."""
     found = cached(key, *case)
     if found is None:
-        bar = st.progress(0.0, "The model is running …")
+        bar = st.progress(0.0, tr("The model is running …"))
         for share, found in in_turns(steps()):  # noqa: B007 - the last one is the result
             bar.progress(share, f"{share:.0%}")
         bar.empty()

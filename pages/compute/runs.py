@@ -9,6 +9,7 @@ from model.checkpoints.devices import freeze_loaded_objects
 from model.checkpoints.store import CheckpointError, available_checkpoints, load_checkpoint, stored_config
 from model.checkpoints.translator import Translator
 from model.interventions import Intervention
+from model.language import later
 from model.needs import Need
 from model.proof.checks import Check, prove
 from model.run import Continuation as Continuation
@@ -28,7 +29,7 @@ WEIGHTS_READ = 250_000_000
 """for the tokens at first: each reads every weight once, so a large model begins with fewer"""
 
 
-@shared_result("Opening the checkpoint …")
+@shared_result(later("Opening the checkpoint …"))
 def open_translator(checkpoint: str, device: str) -> Checkpoint:
     """The checkpoint on its device.
 
@@ -40,7 +41,7 @@ def open_translator(checkpoint: str, device: str) -> Checkpoint:
     return opened
 
 
-MESSAGES = {decode: "The model is running …", force: "The changed model is running …"}
+MESSAGES = {decode: later("The model is running …"), force: later("The changed model is running …")}
 """on the page while a visitor waits"""
 
 
@@ -65,7 +66,7 @@ def checkpoint_by_config(needs: Collection[str]) -> str | None:
 
 def compute(function: Callable[..., Found], *args: Any) -> Found:
     """What `function` returns, computed once for all sessions, in the queue for model runs."""
-    return shared_result(MESSAGES.get(function, "Computing …"))(function)(*args)
+    return shared_result(MESSAGES.get(function, later("Computing …")))(function)(*args)
 
 
 def run(opened: Checkpoint, request: Request) -> Trace:
@@ -97,7 +98,7 @@ def translate(
     return translator.translate(sentences, beam_size, interventions=interventions)
 
 
-@shared_result("Checking the picture against the model …")
+@shared_result(later("Checking the picture against the model …"))
 def check(opened: Checkpoint, trace: Trace) -> tuple[Check, ...]:
     """The checks of the proof strip for one trace."""
     return prove(opened, trace)

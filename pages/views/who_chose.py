@@ -44,7 +44,9 @@ def _others(run: Run, row: int) -> dict[int, str]:
     """The runners-up, the most probable first, and nothing."""
     others = [one for one in run.trace.candidates[row] if one.id != run.trace.next_ids[row]]
     names = zip(others, labels([one.token for one in others]), strict=True)
-    return {one.id: f"{name} {one.probability:.1%}" for one, name in names} | {NOTHING: tr("nothing: its logit alone")}
+    return {one.id: tr("{name} {share:.1%}", name=name, share=one.probability) for one, name in names} | {
+        NOTHING: tr("nothing: its logit alone")
+    }
 
 
 AGAINST = menu("Rather than", _others, key="wrote_against")

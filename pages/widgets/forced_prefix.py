@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from model.language import tr, tr_error
+from model.language import ENGLISH, language, tr, tr_error
 from model.run import Run
 from model.trace import Trace
 from pages.views import Control
@@ -32,7 +32,7 @@ def build_prefix(run: Run) -> dict[Control, Any]:
     forced = bool(prefix)
     place, pick, go = st.columns([2, 4, 4], vertical_alignment="bottom")
     try:
-        with st.spinner(tr("Decoding from there …"), show_time=True):
+        with st.spinner(tr("Decoding from there …"), show_time=language() is ENGLISH):
             trace = with_prefix(run, prefix)
     except ValueError as error:
         st.info(tr("This prefix cannot be forced; showing the translation without it."), icon=":material/info:")

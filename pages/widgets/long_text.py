@@ -99,12 +99,12 @@ def _describe(run: Run, text_run: LongRun) -> None:
     )
 
 
-@shared_result("Reading the long text …")
+@shared_result(later("Reading the long text …"))
 def _run(checkpoint: Checkpoint, text: str) -> LongRun:
     return long.long_run(checkpoint, text)
 
 
-@shared_result("Reading all heads …")
+@shared_result(later("Reading all heads …"))
 def _all_heads(checkpoint: Checkpoint, text: str) -> Array:
     """(layers, heads, rows, columns)"""
     return long.pooled_heads(_run(checkpoint, text))

@@ -417,7 +417,7 @@ def read_distributions(opened: Checkpoint) -> Distributions:
             parts[part] = tuple(parts[part].tolist())
         found = Distributions(places, **parts)
         if any(len(getattr(found, part)) != len(places) for part in ("percentiles", "counts", "drawn", "hits")):
-            raise ValueError("its arrays are of different heads")
+            raise ValueError(sentence("its arrays are of different heads"))
     except (OSError, TypeError, KeyError, ValueError, EOFError, BadZipFile, ZlibError) as error:
         raise ValueError(sentence(DAMAGED, error=sentence_of(error), **about)) from error
     if weights != opened.hash:
