@@ -301,6 +301,36 @@ def test_a_picture_off_the_screen_frees_its_pixels_and_comes_back_as_it_was(
     assert slider.input_value() == moved
 
 
+def test_a_step_stays_at_the_top_while_pictures_above_it_grow(address: str, open_page: Callable[..., Reader]) -> None:
+    reader = open_page(f"{address}#values", route=lambda route: route.abort())
+    for name in ("softmax", "values"):
+        reader.until(lambda name=name: reader.page.evaluate(DRAWN, name), f"{name} was not drawn")
+    least = reader.page.locator("#softmax-picture").evaluate("node => parseFloat(getComputedStyle(node).minHeight)")
+    assert reader.page.locator("#softmax-picture").evaluate("node => node.offsetHeight") > 2 * least
+    top = "() => document.getElementById('values').getBoundingClientRect().top"
+    margin = reader.page.locator("#values").evaluate("node => parseFloat(getComputedStyle(node).scrollMarginTop)")
+    reader.until(lambda: abs(reader.page.evaluate(top) - margin) < 1, "the step was pushed away")
+    assert urlsplit(reader.page.url).fragment == "values"
+    # One may go on from there, and is not held.
+    reader.page.mouse.wheel(0, -300)
+    reader.until(lambda: reader.page.evaluate(top) > 250, "the page cannot be scrolled")
+
+
+def test_a_picture_on_the_screen_is_drawn_before_those_near_it(address: str, open_page: Callable[..., Reader]) -> None:
+    before = """window.drawn = [];
+        const { attachShadow } = Element.prototype;
+        Element.prototype.attachShadow = function (options) {
+            drawn.push(this.id);
+            return attachShadow.call(this, options);
+        };"""
+    reader = open_page(f"{address}#softmax", before=before, route=lambda route: route.abort())
+    reader.until(lambda: "mask-picture" in reader.page.evaluate("drawn"), "the picture above was not drawn")
+    drawn = reader.page.evaluate("drawn")
+    assert drawn[0] == "softmax-picture"
+    # Nothing on the way is drawn.
+    assert "tokens-picture" not in drawn
+
+
 def test_paper_has_every_picture(address: str, open_page: Callable[..., Reader]) -> None:
     before = """matchMedia("print").addEventListener("change", ({ matches }) => {
         const hasPixels = ({ shadowRoot }) => [...(shadowRoot?.querySelectorAll("canvas") ?? [])].some(

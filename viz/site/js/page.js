@@ -387,9 +387,15 @@ function nextFrame() {
   return new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
 }
 
-// The first picture does not wait for what the others need.
+// Of the pictures that are not drawn the one nearest to the screen. The first picture does not wait for what the others
+// need.
 function nextToDraw() {
-  return [...visible].find((id) => stale.has(id) && (state.whole || id === FIRST) && (state.live || !at(id).classList.contains("waits")));
+  const missing = [...visible].filter((id) => stale.has(id) && (state.whole || id === FIRST) && (state.live || !at(id).classList.contains("waits")));
+  const distances = missing.map((id) => {
+    const { top, bottom } = at(id).getBoundingClientRect();
+    return Math.max(top - innerHeight, -bottom, 0);
+  });
+  return missing[distances.indexOf(Math.min(...distances))];
 }
 
 async function draw(id) {
@@ -774,28 +780,52 @@ const TOP = 100; // pixels
 const REST = 150; // milliseconds without a move, after which a scroll has ended: not every browser says so
 let going = false; // whether the page itself scrolls to a step
 const SECTIONS = [...document.querySelectorAll(".step")];
+const BLOCKS = [...document.querySelectorAll("header > *, .step > *, #explore > *, footer > *")];
+let held = null; // what is read: { block, top, scrolled }, the first block on screen, its distance from there, scrollY
 
+// What is drawn above does not push away what is read. Not every browser sees to that, so style.css forbids it to all.
+function holdPlace() {
+  if (held?.block.getClientRects().length && !going) {
+    const { top } = held.block.getBoundingClientRect();
+    const moved = top + scrollY - held.top - held.scrolled;
+    // Where the browser itself has scrolled to it meanwhile, it stands as it stood, to the pixel that scrollY counts in.
+    if (moved && Math.abs(top - held.top) >= 1) scrollBy({ top: moved, behavior: "instant" });
+  }
+  const block = BLOCKS.find((each) => each.getBoundingClientRect().bottom > 0);
+  held = block && { block, top: block.getBoundingClientRect().top, scrolled: scrollY };
+}
+
+// The next step is scrolled to; further ones are jumped to, because each picture on the way would be drawn.
 function goTo(step, scroll = true) {
+  const before = state.step;
   state.step = Math.min(Math.max(step, 0), SECTIONS.length - 1);
   SECTIONS.forEach((section, number) => section.classList.toggle("current", number === state.step));
   at("back").disabled = state.step === 0;
   at("next").disabled = state.step === SECTIONS.length - 1;
   at("where").textContent = state.step ? tr("{step} of {steps}", { step: state.step, steps: SECTIONS.length - 1 }) : tr("The whole model");
   const { top } = SECTIONS[state.step].getBoundingClientRect();
-  going = scroll && !(top >= 0 && top < TOP);
-  if (scroll) SECTIONS[state.step].scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  const smooth = Math.abs(state.step - before) === 1 && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+  going = scroll && smooth && !(top >= 0 && top < TOP);
+  if (scroll) scrollToStep(smooth ? "smooth" : "instant");
   showLink();
+}
+
+function scrollToStep(behavior) {
+  SECTIONS[state.step].scrollIntoView({ behavior });
+  held = null;
+  holdPlace();
 }
 
 // The step whose title has reached the top, after somebody has scrolled there.
 function follow() {
+  holdPlace();
   const step = Math.max(SECTIONS.findLastIndex((section) => section.getBoundingClientRect().top < TOP), 0);
   if (!document.body.classList.contains("present") && step !== state.step) goTo(step, false);
 }
 
 // A scroll has ended. Pictures that are drawn on the way move what the page itself scrolls to: then it goes there at once.
 function arrive() {
-  if (going) SECTIONS[state.step].scrollIntoView({ behavior: "instant" });
+  if (going) scrollToStep("instant");
   else follow();
   going = false;
 }
@@ -837,9 +867,11 @@ function listen() {
   }
   let ending;
   addEventListener("scroll", () => {
+    holdPlace();
     clearTimeout(ending);
     ending = setTimeout(arrive, REST);
   }, { passive: true });
+  new ResizeObserver(holdPlace).observe(document.body);
   addEventListener("hashchange", () => goTo(stepOfHash()));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw());
 }
@@ -858,12 +890,13 @@ function start() {
   at("translation").textContent = state.run.translation;
   listen();
   const toCard = location.hash === "#card"; // as the pages of other languages link to it
-  goTo(stepOfHash(), Boolean(location.hash) && !toCard);
+  const [step, scroll] = [stepOfHash(), Boolean(location.hash) && !toCard];
+  say();
+  goTo(step, scroll);
   if (toCard) {
     at("card").open = true;
     at("card").scrollIntoView();
   }
-  say();
   for (const id of Object.keys(PICTURES)) observer.observe(at(id));
 }
 
