@@ -2,7 +2,8 @@
 # make test    runs every test; ARGS="tests/viz -k heads" make test: some of them;
 #              ARGS="tests/bench tests/soak" make test: those of the two programs below
 # make site OUT=DIR   builds the static page: a folder for any static host, and attention-explorer.html, which opens from
-#              a disk; in other languages the same as index.de.html, attention-explorer.de.html; APP=https://... is the full app that it links to
+#              a disk; in other languages the same as index.de.html, attention-explorer.de.html; APP=https://... is the full app that it
+#              links to (without it the page says how to start the app)
 # make lint    formatter, linter and import rules; make format applies the first two
 # make bench   measures speed and writes docs/speed.md; ARGS="--only views,peers" make bench: some parts
 #              (speed, views, pages, processor, peers, recording, patches, growth, long, coldstart, site); DATA=pairs.tsv,

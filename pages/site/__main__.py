@@ -13,10 +13,12 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="a folder; index.html and attention-explorer.html are written into it")
     parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT, help="name or folder (default: %(default)s)")
     parser.add_argument(
-        "--app", default="http://localhost:8501/", help="address of the full app (default: %(default)s)"
+        "--app",
+        default="",
+        help="address of the full app; without it the page says how to start one",
     )
     options = parser.parse_args()
-    build(options.out, options.checkpoint, options.app if options.app.endswith("/") else f"{options.app}/")
+    build(options.out, options.checkpoint, options.app and f"{options.app.rstrip('/')}/")
 
 
 if __name__ == "__main__":

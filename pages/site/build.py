@@ -98,7 +98,7 @@ class Site:
     translator: Translator
     checkpoint: str
     app: str
-    """address of the full app, for links"""
+    """address of the full app, for links; empty where nobody serves it"""
 
     @property
     def folder(self) -> Path:
@@ -134,7 +134,8 @@ def build(out: Path, checkpoint: str, app: str) -> None:
     Args:
         out: a folder; what the page of an earlier call left there is written over.
         checkpoint: name or folder of a translator.
-        app: address at which the full app runs, with a slash at its end.
+        app: address at which the full app runs, with a slash at its end; empty if nobody serves it: the page then says
+            how to start it, and leads to it only on the computer that serves the page.
 
     Raises:
         ValueError: the checkpoint is no translator, or not of the paper's network.
@@ -298,6 +299,7 @@ def _facts(site: Site) -> dict[str, Any]:
     return {name: getattr(config, name) for name in names} | {
         "all_heads": n_heads * layers,
         "beam": BEAM,
+        "app": site.app,
         "parameters": sum(site.translator.model.parameters_by_part().values()) / 1e6,
     }
 

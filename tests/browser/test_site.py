@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -23,12 +24,12 @@ from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, HeadGate, SublayerOff
 from model.interventions.link import decode, encode
 from model.language import ENGLISH
-from pages.site.build import MORE, PLACE, build
+from pages.site.build import MORE, PLACE, SENTENCE, build
 from pages.text import languages
 from viz.site.scripts import SITE
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
 
 ROOT = Path(__file__).parents[2]
 ENGINE = (SITE / "js/interventions.js").read_text("utf-8")
@@ -73,14 +74,20 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def address(site: Path) -> Iterator[str]:
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
     """The folder on a static host."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    with served(site) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -432,6 +439,27 @@ def test_a_box_of_the_whole_model_is_switched_off_in_the_picture(
     picture.get_by_role("button", name="All on").click()
     reader.until(lambda: "→" not in score(), "it stayed off")
     assert "changes" not in parse_qs(urlsplit(reader.page.url).query)
+
+
+def test_without_an_address_of_the_app_only_one_s_own_computer_leads_to_it(
+    english: Translator, tmp_path: Path, open_page: Callable[..., Reader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pages.site.build.load_checkpoint", lambda *_: english)
+    build(tmp_path, str(ROOT / "checkpoints/en-de"), app="")
+    for name in PAGES.values():
+        html = (tmp_path / name).read_text("utf-8")
+        assert "make run" in re.search(r"<footer>(.*?)</footer>", html, re.DOTALL)[1]
+
+    def link(url: str) -> "Locator":
+        reader = open_page(url)
+        reader.until(lambda: reader.page.evaluate("window.started"), "the page did not start")
+        return reader.page.get_by_role("link", name="Open this in the full app")
+
+    with served(tmp_path) as address:
+        here = urlsplit(link(address).get_attribute("href"))
+        assert (here.hostname, parse_qs(here.query)["source"]) == ("localhost", [SENTENCE])
+    # From a disk, as from a stranger's server, nobody knows where an app runs.
+    assert link((tmp_path / "attention-explorer.html").as_uri()).count() == 0
 
 
 def test_every_change_of_the_engine_can_be_made_in_the_page(address: str, open_page: Callable[..., Reader]) -> None:

@@ -20,6 +20,8 @@ COMPONENTS = (
     *("chips", "whole_model", "matrices", "temperature", "mosaic", "lines", "beam_tree", "move_query", "long_map"),
 )
 """the app's pictures that the page draws with"""
+NOT_HERE = ("svg_pen.js", "save_svg.js")
+"""scripts of the app's export box, which the page has not"""
 CALLED = {"Temperature τ, redrawn in the browser": later("Temperature")}
 """where the page has a name of its own for what the app's scripts say"""
 
@@ -63,7 +65,7 @@ def pictures(components: Iterable[str] = COMPONENTS) -> str:
 
     `window.components` then has the function that mounts each, and the HTML to mount it in.
     """
-    files = {name: files_of(name) for name in components}
+    files = {name: [file for file in files_of(name) if file.name not in NOT_HERE] for name in components}
     uses = Counter(file for each in files.values() for file in each)
     # The script that mounts makes the component's own view.
     shared = [file for file in uses if uses[file] > 1 and file.suffix == ".js" and file.name != "mount.js"]

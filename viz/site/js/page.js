@@ -736,6 +736,9 @@ async function rerun() {
 
 // --- links ---------------------------------------------------------------------------------------------------------
 
+const HERE = ["localhost", "127.0.0.1", "[::1]"];
+const LOCAL_APP = "http://localhost:8501/"; // as `make run` starts it
+
 // Sentence, head and changes with the names and the form that the app's links have (model/interventions/link.py).
 function parameters() {
   const { kind, layer, head } = state.place;
@@ -749,7 +752,10 @@ function showLink() {
   const here = `?${query}${state.step ? `#${SECTIONS[state.step].id}` : ""}`;
   for (const link of document.querySelectorAll("#languages a")) link.href = link.getAttribute("href").replace(/[?#].*|$/, here);
   if (words.language !== "en") query.set("lang", words.language);
-  at("open").href = `${words.app}${state.changes.length ? "what_if" : ""}?${query}`;
+  // Where the page comes from one's own computer, the app may run there too.
+  const app = words.app || (HERE.includes(location.hostname) ? LOCAL_APP : "");
+  at("open").hidden = !app;
+  at("open").href = `${app}${state.changes.length ? "what_if" : ""}?${query}`;
   try {
     history.replaceState(null, "", here);
   } catch {

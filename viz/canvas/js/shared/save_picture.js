@@ -1,4 +1,4 @@
-// needs: shared/elements.js shared/colours.js shared/svg_pen.js
+// needs: shared/elements.js shared/colours.js shared/save_svg.js
 // Saves a picture as a file. `paint(canvas, caption)` draws it with its title, its range of colours and the lines of the
 // caption on a canvas or an SvgCanvas, and returns [width, height] in pixels.
 
@@ -12,53 +12,12 @@ function offerPicture(root, paint) {
 
 function savePicture(paint, { format, file, caption }) {
   if (format === "svg") {
-    const canvas = new SvgCanvas();
-    const [width, height] = paint(canvas, caption);
-    downloadSvg(canvas.node(width, height), file);
+    saveSvg(paint, { file, caption });
     return;
   }
   const canvas = element("canvas");
   paint(canvas, caption);
   canvas.toBlob((blob) => download(blob, `${file}.png`));
-}
-
-async function downloadSvg(node, file) {
-  const fonts = await fontsOf(node);
-  if (fonts) {
-    const style = svgElement("style", {});
-    style.textContent = fonts;
-    node.prepend(style);
-  }
-  download(new Blob([new XMLSerializer().serializeToString(node)], { type: "image/svg+xml" }), `${file}.svg`);
-}
-
-// The page's fonts that an SVG's texts name, as rules of CSS with the fonts inside: the file brings them along.
-async function fontsOf(node) {
-  const texts = [...node.querySelectorAll("text")];
-  const named = texts.map(({ style }) => style.fontFamily).join().replaceAll(/["']/g, "").split(/\s*,\s*/);
-  const rules = [...document.styleSheets].flatMap(rulesOf).filter((rule) => rule instanceof CSSFontFaceRule);
-  const used = rules.filter(({ style }) => {
-    const family = style.getPropertyValue("font-family").replaceAll(/["']/g, "");
-    return named.includes(family) && style.getPropertyValue("font-style") !== "italic";
-  });
-  return (await Promise.all(used.map(withFontInside))).join("\n");
-}
-
-function rulesOf(sheet) {
-  try {
-    return [...sheet.cssRules];
-  } catch {
-    return []; // of another origin
-  }
-}
-
-async function withFontInside({ cssText, parentStyleSheet, style }) {
-  const found = /url\(["']?([^"')]+)["']?\)/.exec(style.getPropertyValue("src"));
-  if (!found || found[1].startsWith("data:")) return cssText;
-  const answer = await fetch(new URL(found[1], parentStyleSheet.href || document.baseURI));
-  const bytes = new Uint8Array(await answer.arrayBuffer());
-  const letters = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
-  return cssText.replace(found[0], `url("data:font/woff2;base64,${btoa(letters)}")`);
 }
 
 function download(blob, name) {
@@ -94,7 +53,7 @@ function startPicture(canvas, [width, height], theme, { title, range, caption })
 
 // What `draw(canvas)` draws, as part of a file.
 function drawLayer(pen, canvas, draw, x, y, width, height) {
-  const layer = canvas instanceof SvgCanvas ? new SvgCanvas() : element("canvas");
+  const layer = canvas.layer?.() ?? element("canvas");
   draw(layer);
   pen.drawImage(layer, x, y, width, height);
 }

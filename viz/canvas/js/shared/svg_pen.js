@@ -27,6 +27,11 @@ class SvgCanvas {
     return this.pen;
   }
 
+  // For a part of the picture, drawn by itself.
+  layer() {
+    return new SvgCanvas();
+  }
+
   // The picture as an <svg> element, `width` by `height` pixels large.
   node(width, height) {
     const { root } = this.pen;
