@@ -7,6 +7,7 @@ waits. They do so here only where somebody reads a figure in Python; the tests l
 import io
 import math
 import pickle
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import cache, lru_cache, partial
@@ -31,6 +32,9 @@ TITLE_LEFT = {"x": 0, "xanchor": "left", "font": {"size": 14}}
 """Style of panel titles that start at the figure's left edge."""
 SCREEN = {"x": 1000, "y": 520}
 """pixels of a figure that fills a screen"""
+OF_RAISED = 25
+"""pixels of a text with exponents or indices, which Plotly may write in 0.65 of them: 16 on a screen seen from afar"""
+_RAISED = re.compile("<su[bp]>")
 LABEL_ROOM = 22
 """pixels of a label on it, across the line of text"""
 INVISIBLE = {"mode": "text", "marker": {"maxdisplayed": 1}, "showlegend": False}
@@ -83,7 +87,8 @@ def enlarge(figure: StableFigure, least: int = 16) -> StableFigure:
     """The figure for a screen that is seen from afar: it fills its place, with no text smaller than `least` pixels."""
     content = _with_larger_text(figure.to_dict(), least)
     layout = {name: part for name, part in content["layout"].items() if name not in ("height", "width")}
-    margin = layout.get("margin", {})
+    # Larger labels need more room.
+    margin = layout.get("margin", {}) | {"autoexpand": True}
     font = layout.get("font", {})
     axes = {name: _with_fewer_ticks(name, part) for name, part in layout.items() if name[1:5] == "axis"}
     return StableFigure(
@@ -99,12 +104,18 @@ def _with_fewer_ticks(name: str, axis: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(axis.get("tickvals"), list):
         step = max(math.ceil(len(axis["tickvals"]) * LABEL_ROOM / ((high - low) * SCREEN[name[0]])), 1)
     thinned = {part: axis[part][::step] for part in ("tickvals", "ticktext") if isinstance(axis.get(part), list)}
-    return {**axis, **thinned, "automargin": True}
+    raised = axis.get("type") == "log" or any(_RAISED.search(str(text)) for text in axis.get("ticktext") or ())
+    font = axis.get("tickfont", {})
+    least = {"tickfont": font | {"size": max(font.get("size", 0), OF_RAISED)}} if raised else {}
+    return {**axis, **thinned, **least, "automargin": True}
 
 
 def _with_larger_text(value: Any, least: int, name: str = "") -> Any:
     if isinstance(value, Mapping):
         parts = {key: _with_larger_text(part, least, key) for key, part in value.items()}
+        if isinstance(parts.get("text"), str) and _RAISED.search(parts["text"]):
+            parts["font"] = {"size": OF_RAISED} | parts.get("font", {})
+            parts["font"]["size"] = max(parts["font"]["size"], OF_RAISED)
         return parts | {"size": max(parts.get("size") or least, least)} if name.endswith("font") else parts
     return [_with_larger_text(part, least) for part in value] if isinstance(value, list) else value
 

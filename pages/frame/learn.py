@@ -104,8 +104,8 @@ def present_station(run: Run, lesson: Lesson, number: int) -> None:
     """On a whole screen: what to look for, and the picture; the arrow keys go through the stations."""
     station = lesson.stations[number]
     with _present_row():
-        title = f"**{_title(lesson)}** · {station.title}"
-        draw_present_row(title, number, len(lesson.stations), partial(open_station, lesson))
+        names = [_title(lesson), station.title]
+        draw_present_row(names, number, len(lesson.stations), partial(open_station, lesson))
     with st.container(key="present-words"):
         st.markdown(station.look_for or station.do)
     if station.fits(run):
@@ -115,7 +115,7 @@ def present_station(run: Run, lesson: Lesson, number: int) -> None:
 def present_lessons() -> None:
     """The list of lessons on a whole screen."""
     with _present_row():
-        draw_present_row(f"**{tr('Learn')}**", 0, 1, open_list)
+        draw_present_row([tr("Learn")], 0, 1, open_list)
     with st.container(key=PRESENT_TEXT):
         show_lessons()
 

@@ -28,20 +28,21 @@ def show_present_row(page: Page, tabs: Sequence[str]) -> None:
         key, places = page.tabs_key, [tr(title) for title in tabs]
         names, at = places, state.get(key) or st.query_params.get(key) or tr(page.first_tab)
     number = places.index(at) if at in places else 0
-    title = f"**{tr(page.title)}**" + (f" · {names[number]}" if names else "")
-    draw_present_row(title, number, len(places), lambda there: set_controls({key: places[there]}))
+    draw_present_row(
+        [tr(page.title), *names[number:][:1]], number, len(places), lambda at: set_controls({key: places[at]})
+    )
 
 
-def draw_present_row(title: str, number: int, count: int, go: Callable[[int], object]) -> None:
+def draw_present_row(names: Sequence[str], number: int, count: int, go: Callable[[int], object]) -> None:
     """Draw the row.
 
     Args:
-        title: where one is, as Markdown.
+        names: of the page, and of what is open on it.
         number: of what is shown, from 0.
         count: of all that the arrow keys go through.
         go: opens another one, by its number, before the page runs again.
     """
-    st.markdown(title, width="stretch")
+    component("present")(key="present-fit", data={"names": list(names)}, width="stretch", height="content")
     if count > 1:
         for name, label, icon, there, shortcut in (
             ("Back", tr("Back"), "arrow_back", number - 1, "Left"),
@@ -51,4 +52,3 @@ def draw_present_row(title: str, number: int, count: int, go: Callable[[int], ob
             st.button(label, key=f"present-{name}", icon=f":material/{icon}:", **options)
         st.markdown(tr("{number} of {count}", number=number + 1, count=count))
     st.button(tr("Leave"), key="present-leave", icon=":material/close:", on_click=stop_presenting, shortcut="Esc")
-    component("present")(key="present-fit", data={"at": f"{number} {title}"}, width="content", height="content")

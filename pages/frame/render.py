@@ -171,7 +171,7 @@ def _draw_with_foot(
         for view in views:
             with st.container(border=True) if view.tab else nullcontext():
                 if view.tab:
-                    st.markdown(f"**{tr(view.title)}**")
+                    st.markdown(f"### {tr(view.title)}" if presents() else f"**{tr(view.title)}**")
                 elif len(views) > 1 and view.title != page_of(f"{view.page}.py").title:
                     st.header(tr(view.title), anchor=False)
                 drawn.append(_Drawn(run, view, chosen, build=builders.get(view.title)).draw())
@@ -311,8 +311,6 @@ class _Drawn:
                 # The first is that of the first step; the second frames what the others compute.
                 self._draw_blocks(formulas[:1] if self.chosen[STEP] == STEP.start else formulas[1:2])
         name, alt, _ = shown[0]
-        if self.contents[name] is not None and not isinstance(self.result.shows[name], Canvas):
-            self.contents[name] = enlarge(self.contents[name])
         with st.container(key="present-stage"):
             self._draw_one(name, self._key(name), alt)
         return True
@@ -444,6 +442,10 @@ class _Drawn:
                 _draw_outcome(picture)
             case Document():
                 _draw_document(picture, key)
+            case pd.DataFrame() if presents():
+                controls.large_table(picture, picture.attrs.get("floats", "%.5g"))
+            case Table() if presents():
+                controls.large_table(picture.frame, picture.floats, picture.formats)
             case pd.DataFrame():
                 height = "content" if len(picture) <= MOST_ROWS else "auto"
                 controls.table(picture, floats=picture.attrs.get("floats", "%.5g"), height=height)
@@ -453,7 +455,8 @@ class _Drawn:
                 roomy = isinstance(picture, Form | StableFigure) and picture.roomy
                 clicks = isinstance(picture, Form) and bool(picture.sets)
                 on_click = partial(self._take_click, key, picture) if clicks else "ignore"
-                chart(self.contents[name], key=key, alt=alt, roomy=roomy, on_select=on_click)
+                content = enlarge(self.contents[name]) if presents() else self.contents[name]
+                chart(content, key=key, alt=alt, roomy=roomy, on_select=on_click)
 
     def _draw_canvas(self, picture: Canvas, key: str) -> None:
         if page := st.session_state.pop(OPENS, ""):

@@ -516,6 +516,31 @@ def table(frame: pd.DataFrame, *, floats: str | None = "%.3g", height: int | str
     )
 
 
+def large_table(frame: pd.DataFrame, floats: str, formats: Mapping[str, str] = MappingProxyType({})) -> None:
+    """A table of plain text and numbers for a screen that is seen from afar.
+
+    Args:
+        frame: what it holds.
+        floats: format of its columns of floats, as of printf.
+        formats: that of single columns; "percent" is one, too.
+    """
+
+    def written(value: Any, form: str) -> str:
+        if pd.isna(value):
+            return ""
+        if form == "percent":
+            return f"{value:.2%}"
+        return f"{value:,}" if form == "localized" else form % value
+
+    cells = frame.copy()
+    for name, values in frame.items():
+        form = formats.get(name, {"f": floats, "i": "localized", "u": "localized"}.get(values.dtype.kind, ""))
+        if form:
+            cells[name] = [written(value, form) for value in values]
+    texts = say_table(cells)
+    st.html(texts.to_html(index=False, border=0, classes="present-table", na_rep=""))
+
+
 def explained_table(table: Table, key: str, alt: str, on_select: Callable[[], None]) -> None:
     """A table with explained columns; where its rows choose something, a click ticks one.
 

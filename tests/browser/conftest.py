@@ -231,7 +231,8 @@ class Visitor:
             self.page.wait_for_timeout(10)
 
     def _wait_until_drawn(self) -> None:
-        self.page.wait_for_selector("text=/checks hold|The picture is the model|Nothing to show yet/")
+        foot = self.page.locator("text=/checks hold|The picture is the model|Nothing to show yet/")
+        foot.or_(self.page.locator(".st-key-present-row .way")).first.wait_for(state="attached")
         # What a run sends may make the page ask for the next one.
         settled = False
         while not settled:

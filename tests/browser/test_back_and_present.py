@@ -1,10 +1,16 @@
 """Back undoes one act; a picture that fills the screen, and the keys that lead through it."""
 
-import pytest
+from contextlib import suppress
 
+import pytest
+from playwright.sync_api import TimeoutError as TooLong
+
+from pages import Page
 from tests.browser.conftest import Visitor, query
+from tests.browser.test_app import ALL_PAGES, path
 
 PROJECTOR = {"width": 1280, "height": 720}
+LARGER = {"width": 1920, "height": 1080}
 PLOTLY, OURS = "masks", ("", "heads_and_layers", "temperature", "whole_model", "attention_step_by_step")
 
 
@@ -52,6 +58,7 @@ def test_back_returns_to_the_tab_before(server: str, visitor: Visitor) -> None:
 
 
 WRITTEN = """(() => {
+    if (window.written) return;
     window.written = new WeakMap();
     const width = Object.getOwnPropertyDescriptor(HTMLCanvasElement.prototype, "width");
     const set = function (pixels) { written.set(this, []); width.set.call(this, pixels); };
@@ -73,11 +80,37 @@ SIZES = """() => {
         ...(own(node) ? [[parseFloat(getComputedStyle(node).fontSize), node.textContent]] : []),
         ...(written.get(node) ?? []),
     ].map(([size, text]) => [Math.round(size * (node.currentCSSZoom ?? 1) * 10) / 10, String(text)]);
-    return walk(document.querySelector('.st-key-present-stage'))
-        .filter((node) => !node.matches('style, script, .spoken') && seen(node)).flatMap(texts)
+    const unseen = 'style, script, .spoken, .katex-mathml *, .vlist-s';
+    return walk(document.querySelector('[data-testid=stMain]'))
+        .filter((node) => !node.matches(unseen) && seen(node)).flatMap(texts)
         .filter(([, text]) => text.trim());
 }"""
-"""[pixels of the screen, text] of all that is written in the picture"""
+"""[pixels of the screen, text] of all that is written on it"""
+UNFIT = """() => {
+    const main = document.querySelector('[data-testid=stMain]');
+    const formulas = [...main.querySelectorAll('.katex')].filter((node) => node.checkVisibility());
+    return [
+        ...((SIZES)().length > 3 ? [] : ['nothing is written']),
+        ...(main.scrollHeight > main.clientHeight ? [`${main.scrollHeight - main.clientHeight} pixels too high`] : []),
+        ...formulas.filter((node) => node.getBoundingClientRect().width < 8).map(() => 'an empty formula'),
+        ...(SIZES)().filter(([size]) => size < 16).map(([size, text]) => `${size}: ${text}`),
+    ];
+}""".replace("SIZES", SIZES)
+"""what does not fit a projector; of a text, on any of its screens"""
+PIECES = """[...document.querySelectorAll(`.st-key-present-text :is(
+        p, tr, pre, .katex-display, .stPlotlyChart, [data-testid^=stBidi])`)]
+    .filter((node) => node.checkVisibility() && node.offsetHeight && !node.parentElement.closest('pre'))"""
+"""lines and pictures of a text"""
+READ = """() => {
+    const [high, low] = [({ top }) => top, ({ bottom }) => bottom].map((side) =>
+        side(document.querySelector('.st-key-present-text').getBoundingClientRect()));
+    const pieces = PIECES.map((node) => [node.textContent, node.getBoundingClientRect()]);
+    const shown = ([, { top, bottom }]) => bottom > high + 2 && top < low - 2;
+    const cut = (piece) => shown(piece) && (piece[1].top < high - 2 || piece[1].bottom > low + 2);
+    const numbers = pieces.flatMap((piece, number) => (shown(piece) ? [number] : []));
+    return [numbers, pieces.filter(cut).map(([text]) => text), pieces.length];
+}""".replace("PIECES", PIECES)
+"""numbers of the pieces on the screen, what is cut of them, and how many there are on all screens"""
 
 
 @pytest.mark.parametrize("name", [PLOTLY, *OURS])
@@ -109,3 +142,42 @@ def test_a_picture_fills_the_screen_until_escape(name: str, server: str, visitor
     visitor.page.locator(".st-key-present-row").wait_for(state="detached")
     visitor.settle()
     assert "present" not in query(visitor)
+
+
+def check_fits(visitor: Visitor) -> None:
+    # A picture is drawn in several sizes until one fits.
+    with suppress(TooLong):
+        visitor.page.wait_for_function(f"!({UNFIT})().length", timeout=20_000)
+    assert visitor.page.evaluate(UNFIT) == []
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=path)
+def test_every_page_fits_a_projector_with_no_label_under_16_pixels(page: Page, server: str, visitor: Visitor) -> None:
+    """Its first tab; the arrow keys lead through the screens of a text before they lead to the next tab."""
+    visitor.page.set_viewport_size(PROJECTOR)
+    visitor.page.add_init_script(WRITTEN)
+    visitor.visit(f"{server}/{path(page)}?source=a+dog+and+a+cat&present=true")
+    check_fits(visitor)
+    if visitor.page.locator(".st-key-present-text").is_visible():
+        check_all_is_read(visitor)
+    visitor.page.set_viewport_size(LARGER)
+    check_fits(visitor)
+
+
+def check_all_is_read(visitor: Visitor) -> None:
+    """On the screens of a text, to which the arrow keys lead, each line and picture is shown, and none in part."""
+    way = visitor.page.locator(".way span")
+    read: set[int] = set()
+    number, screens = 1, int(way.text_content().split("/")[1])
+    while True:
+        shown, cut, count = visitor.page.evaluate(READ)
+        assert cut == []
+        read |= {*shown}
+        if number == screens:
+            break
+        number += 1
+        visitor.page.keyboard.press("ArrowRight")
+        visitor.page.wait_for_function(
+            "([way, wanted]) => way.textContent === wanted", arg=[way.element_handle(), f"{number} / {screens}"]
+        )
+    assert read == {*range(count)}

@@ -100,7 +100,11 @@ class View extends Picture {
 
   draw() {
     this.theme = themeOf(this.root);
-    this.box.style.height = `${Math.min(heightOf(this.header), TALLEST)}px`;
+    // In Present, what the chips and the heading leave of the window.
+    const room = roomOf(this.root);
+    const around = this.root.offsetHeight - this.box.offsetHeight;
+    const tallest = room === null ? TALLEST : Math.max(room - around, 160);
+    this.box.style.height = `${Math.min(heightOf(this.header), tallest)}px`;
     this.width = this.measure();
     this.layout = layOutLines(this, this.all.getContext("2d"));
     this.top.dataset.rows = `${this.layout.left} ${this.layout.right} ${this.layout.step}`;

@@ -24,7 +24,8 @@ class View extends Picture {
     this.row.bars.before(this.change);
     const stage = element("div", "stage");
     stage.append(this.plane, this.row.panel);
-    root.append(this.buildControl(), stage, this.tip);
+    this.top = this.buildControl();
+    root.append(this.top, stage, this.tip);
     this.listen();
   }
 
@@ -191,8 +192,12 @@ class View extends Picture {
     this.theme = themeOf(this.root);
     const wide = this.width >= NARROW;
     this.root.classList.toggle("narrow", !wide);
-    const size = Math.round(wide ? Math.min(this.width * 0.58, TALLEST * 1.3) : this.width);
-    this.view = viewOf(this, size, Math.min(TALLEST, size));
+    // In Present, what the controls leave of the window.
+    const room = roomOf(this.root);
+    this.root.classList.toggle("present", room !== null);
+    const tallest = room === null ? TALLEST : Math.max(room - this.top.offsetHeight, 200);
+    const size = Math.round(wide ? Math.min(this.width * 0.58, tallest * 1.3) : this.width);
+    this.view = viewOf(this, size, Math.min(tallest, size));
     if (wide) this.row.panel.style.height = `${this.view.height}px`;
     else this.row.panel.style.removeProperty("height");
     const range = colourRange([tr("attention weight of a key")], "0", this.table, "1");
