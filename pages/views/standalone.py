@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from latex2mathml.converter import convert
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
 
 from model.language import language, tr
 from pages.views import Result, Run
@@ -25,12 +27,33 @@ figure { margin: 0; min-width: 0; } .beside { display: grid; gap: 16px; }
 .caption { font-size: 13px; opacity: 0.8; } .note { border-left: 4px solid #1c6fd1; padding: 4px 12px; }
 .box { border: 1px solid rgba(49, 51, 63, 0.25); border-radius: 8px; padding: 4px 16px; margin: 12px 0; }
 table { border-collapse: collapse; font-size: 13px; } td, th { padding: 3px 10px; border-bottom: 1px solid #ddd; }
-.scrolls { overflow: auto; max-height: 420px; } math { display: block; margin: 10px 0; }
+.scrolls { overflow: auto; max-height: 420px; } math[display="block"] { display: block; margin: 10px 0; }
 footer { font-size: 12px; opacity: 0.75; overflow-wrap: anywhere; }
 </style>"""
 COLOUR = re.compile(r":(?:green|orange|red|small)\[((?:\\.|[^\]\\])*)\]")
 """Streamlit's Markdown for coloured words, and the empty one that parts what Streamlit would replace"""
+FORMULA = re.compile(r"\$(?=\S)((?:\\.|[^$\\\n])+)(?<=\S)\$")
+"""in a line of text; an escaped dollar sign is one of the text"""
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+def _read_formula(state: StateInline, silent: bool) -> bool:
+    """A rule of Markdown for what stands between two dollar signs."""
+    found = FORMULA.match(state.src, state.pos)
+    if not found:
+        return False
+    if not silent:
+        state.push("formula", "", 0).content = found[1]
+    state.pos = found.end()
+    return True
+
+
+def _write_formula(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
+    return convert(tokens[at].content)
+
+
+MARKDOWN.inline.ruler.after("escape", "formula", _read_formula)
+MARKDOWN.add_render_rule("formula", _write_formula)
 
 
 def as_output(result: Result) -> str:
