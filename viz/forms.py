@@ -193,8 +193,10 @@ class Maps(Form):
         widest = max((one.columns or self.columns for one in self.maps.values()), key=len)
         below = 18 + slanted_room(widest, MOST_ROOM)
         height = lines * cells_height(len(self.rows), TALLEST - 180) + 260
+        places = [half_bar(0.8), half_bar(0.2)]
         if lines == 1:
             height = min(max(cells_height(len(self.rows), TALLEST) + ABOVE + below, LOWEST), TALLEST_BELOW_CONTROLS)
+            places = _halves(height, below)
         traces, layout = map_grid(
             self.rows,
             self.columns,
@@ -209,7 +211,7 @@ class Maps(Form):
                 scale.low,
                 scale.high,
                 scale.title,
-                **(half_bar(0.8 - 0.6 * number) if len(scales) > 1 else ALONE),
+                **(places[number] if len(scales) > 1 else ALONE),
             )
             for number, (scale, name) in enumerate(axes.items())
         }
@@ -269,6 +271,16 @@ BESIDE = 146
 """pixels for the colour bars at the right and their titles"""
 ALONE = {"len": 1, "y": 0.5}
 """place of a colour bar that has the whole height"""
+
+
+def _halves(height: int, below: int) -> list[dict[str, Any]]:
+    """Places of two colour bars in the halves of a figure, whose maps alone have no height for two bars and titles.
+
+    `below`: pixels of the figure below the maps.
+    """
+    maps = height - ABOVE - below
+    middles = (1 + (ABOVE - height * part) / maps for part in (0.25, 0.75))
+    return [half_bar(y) | {"len": (height / 2 - 16) / maps} for y in middles]
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,20 @@ def test_a_line_of_maps_fits_on_a_screen_however_many_tokens_there_are(count: in
         assert len(figure.layout.yaxis.ticktext) <= 22, "each label needs 14 pixels"
 
 
+@pytest.mark.parametrize("count", [2, 9, 80])
+def test_two_colour_bars_have_height_for_their_titles_and_do_not_touch(count: int) -> None:
+    names, values = [f"token {number}" for number in range(count)], np.ones((count, count)) / count
+    maps = {"one": Map(values), "other": Map(values, scale=Scale.signed(values, title="score"))}
+    layout = Maps(names, names, maps).draw().layout
+    room = layout.height - layout.margin.t - layout.margin.b
+    ends = []
+    for bar in (layout.coloraxis.colorbar, layout.coloraxis2.colorbar):
+        assert bar.len * room >= 110, "three lines of a title take half of that"
+        ends += [layout.margin.t + room * (1 - bar.y + side * bar.len / 2) for side in (-1, 1)]
+    assert ends == sorted(ends)
+    assert 0 <= ends[0] < ends[-1] <= layout.height
+
+
 def test_nothing_is_hatched_where_nothing_is_masked() -> None:
     figure = Maps(NAMES, NAMES, {"": Map(VALUES)}).draw()
     assert len(figure.data) == 1
