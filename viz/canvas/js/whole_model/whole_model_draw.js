@@ -129,11 +129,14 @@ function drawMemory(draw) {
   pen.textAlign = "right";
   pen.fillText(tr("Memory"), bus - 14, top - 12);
   if (layout.narrow) return;
-  const word = pen.measureText(`${tr("Memory")} `).width;
+  const end = bus - 18 - pen.measureText(`${tr("Memory")} `).width;
   pen.globalAlpha = 0.75;
   pen.font = `11px ${theme.font}`;
   const count = view.rowOf("encoder").tokens.length;
-  pen.fillText(tr("{count} vectors, length {length} on average", { count, length: digits(length) }), bus - 18 - word, top - 12);
+  const words = tr("{count} vectors, length {length} on average", { count, length: digits(length) });
+  // Smaller where the column has less room than a language's words: a cut first digit would be another number.
+  pen.font = `${11 * Math.min(1, (end - 4) / pen.measureText(words).width)}px ${theme.font}`;
+  pen.fillText(words, end, top - 12);
   pen.globalAlpha = 1;
 }
 
