@@ -34,7 +34,6 @@ COLOUR = re.compile(r":(?:green|orange|red|small)\[((?:\\.|[^\]\\])*)\]")
 """Streamlit's Markdown for coloured words, and the empty one that parts what Streamlit would replace"""
 FORMULA = re.compile(r"\$(?=\S)((?:\\.|[^$\\\n])+)(?<=\S)\$")
 """in a line of text; an escaped dollar sign is one of the text"""
-MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
 def _read_formula(state: StateInline, silent: bool) -> bool:
@@ -52,8 +51,12 @@ def _write_formula(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
     return convert(tokens[at].content)
 
 
-MARKDOWN.inline.ruler.after("escape", "formula", _read_formula)
-MARKDOWN.add_render_rule("formula", _write_formula)
+def _add_formulas(markdown: MarkdownIt) -> None:
+    markdown.inline.ruler.after("escape", "formula", _read_formula)
+    markdown.add_render_rule("formula", _write_formula)
+
+
+MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").use(_add_formulas)
 
 
 def as_output(result: Result) -> str:
