@@ -171,4 +171,6 @@ class _Filling(Formatter):
             with speaking(self.spoken):
                 return format(tr(value), form)
         text = format(value, form)
-        return self.spoken.number(text) if isinstance(value, int | float | Numeral) else text
+        if not isinstance(value, int | float | Numeral):
+            return text
+        return self.spoken.number(text.replace("-", "−", 1) if text.startswith("-") else text)

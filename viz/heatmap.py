@@ -196,7 +196,7 @@ def vector_strips(
         title: of the x axis.
         height: in pixels.
     """
-    names = list(vectors)
+    names = [say_label(name) for name in vectors]
     z = np.stack([*vectors.values()]).astype(np.float32)
     return figure(
         [heatmap(z=z, y=names, ygap=6, coloraxis="coloraxis", hover="<b>%{z:.7g}</b><br>%{y}<br>dimension %{x}")],
@@ -207,7 +207,7 @@ def vector_strips(
         yaxis=NO_GRID
         | {
             "tickvals": names,
-            "ticktext": [Verbatim("<br>".join(textwrap.wrap(say_label(name), 15))) for name in names],
+            "ticktext": [Verbatim("<br>".join(textwrap.wrap(name, 15))) for name in names],
             "autorange": "reversed",
         },
         shapes=[] if dimension is None else [frame((dimension, dimension), (0, len(names) - 1), GUIDE)],

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from model.language import ENGLISH, Language, Numeral, Sentence, language, tr
@@ -23,14 +24,20 @@ _BETWEEN = [re.compile(f"({between})") for between in ("\n", ": ", "; ", " ?\\(|
 _WORD = re.compile(r"[A-Za-z]{2}")
 _EDGE = re.compile(r"^([\s,:;·|]*)(.*?)([\s,:;·|]*)$", re.DOTALL)
 
+LEAST_PLAIN, MOST_PLAIN = 1e-5, 1e15
+"""between them a number is written without a power of ten"""
 OURS = frozenset(
-    ("", "BLEU: direction", "a token sees", "block", "box", "change", "changed", "devices", "divided by", "does it",
-     "dropout at", "exact match", "in short", "kind", "largest difference", "layer", "looks", "metric", "norm",
-     "of the key", "of the query", "off, the least important first", "ordered by", "part", "perplexity: direction",
-     "positions", "quantity", "relation", "rule", "run", "scoring function", "state", "step", "swapped for",
-     "the paper's row", "training", "type", "type here", "type over {}", "verdict", "weights", "where", "work")
+    ("", "a token sees", "at work for a token", "BLEU: direction", "block", "box", "cache, bytes", "change", "changed",
+     "context", "device-hours", "devices", "divided by", "does it", "dropout at", "EN-DE training operations",
+     "EN-FR training operations", "exact match", "first step that is further off", "in short", "kind",
+     "KV cache or state, bytes", "largest difference", "layer", "looks", "metric", "multiply-adds", "n in it", "norm",
+     "of the key", "of the query", "off, the least important first", "one rounding, at most", "operations",
+     "ordered by", "parameters", "parameters, bytes", "part", "perplexity: direction", "positions", "quantity",
+     "relation", "rotation", "rule", "run", "scores, bytes", "scoring function", "state", "step", "swapped for",
+     "the paper's row", "together, bytes", "training", "type", "type here", "type over {}", "verdict", "wavelength",
+     "weights", "where", "with positions", "without positions", "work", "writes the same, greedily")
 )  # fmt: skip
-"""columns of tables whose cells are words of the app, and not of a text"""
+"""columns of tables whose cells are words of the app, or numbers as texts, and not of a text"""
 TYPED = "typed"
 """what a table says in its `attrs` of columns that a person has named, which stay"""
 _FIELDS = ("title", "text", "name", "hovertemplate", "ticktext")
@@ -77,6 +84,28 @@ def say_table(frame: pd.DataFrame) -> pd.DataFrame:
     return said.set_axis([name if name in typed else say_label(name) for name in frame], axis="columns")
 
 
+def written(number: float, form: str) -> str:
+    """A number of a table as the language of this run writes it.
+
+    Args:
+        number: the value; NaN is empty.
+        form: Python's `%.3f`, `%+.3f`, `%.1e` or `%.1f %%`; `%.5g` without a power of ten where a number has room;
+            `percent` of a share; `,` for a whole number with its thousands.
+    """
+    if number != number:  # NaN
+        return ""
+    match form:
+        case ",":
+            text = f"{number:,.0f}"
+        case "percent":
+            text = f"{number:.1%}"
+        case _:
+            text = form % number
+            if form.endswith("g") and LEAST_PLAIN <= abs(number) < MOST_PLAIN:
+                text = np.format_float_positional(float(text), trim="-")
+    return language().number(text.replace("-", "−"))
+
+
 def say_figure(traces: Iterable[Mapping], layout: Mapping) -> tuple[list[dict], dict]:
     """A figure's traces and layout with all their labels in the language of this run; the given ones stay."""
     return _say(list(traces)), _say(layout)
@@ -117,6 +146,8 @@ def _number(value: Any) -> Any:
     """Texts that are numbers, as the language writes them."""
     if isinstance(value, list | tuple):
         return [_number(part) for part in value]
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return _number(value.tolist())
     plain = isinstance(value, str) and not isinstance(value, Verbatim)
     return language().number(value) if plain and _NUMBER.fullmatch(value) else value
 

@@ -32,6 +32,11 @@ def signed(value: float, format: str = ".3g") -> Numeral:
     return Numeral(f"{value:{format}}".replace("-", "−"))
 
 
+def span(low: float, high: float, format: str = ".3g") -> str:
+    """A label of a range, each end as in `signed`: "−19 to 19"."""
+    return f"{signed(low, format)} to {signed(high, format)}"
+
+
 def error_text(value: float) -> Numeral:
     """A difference that is rounding, such as 1.2e-07; or 0."""
     return Numeral(f"{value:.1e}" if value else "0")

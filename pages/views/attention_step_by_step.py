@@ -12,7 +12,7 @@ from model.analysis.written.of_stream import EMBEDDING, POSITION
 from model.checkpoints.store import shown_name
 from model.interventions import HeadGate
 from model.interventions.link import encode
-from model.language import sentence, sentence_of, tr
+from model.language import language, sentence, sentence_of, tr
 from model.network.attention import MultiHeadAttention
 from model.run import Run
 from model.trace import Array
@@ -23,7 +23,7 @@ from pages.views.names import axes
 from pages.views.parts import part_bars, part_label, rank
 from viz.forms import Canvas, Map, Maps, Scale, Table
 from viz.labels import TYPED, say_label
-from viz.latex import attention_formula
+from viz.latex import attention_formula, signed
 from viz.steps.arithmetic import explain_step, result_chain
 from viz.steps.head import PROJECTIONS, Choice, Head, head_of
 from viz.steps.steps import all_steps, picture, result, shapes
@@ -296,7 +296,8 @@ def own_vectors(
     numbers = {"q · k": own.scores[row], "scaled" if divides else "not divided": own.scaled[row]}
     numbers |= {"− largest": steps["less"], "exp": steps["exponential"], "weight": steps["weight"]}
     # A key is a column: on a phone, too, four keys are seen whole.
-    arithmetic = pd.DataFrame.from_dict(numbers, orient="index", columns=names).rename_axis("key").reset_index()
+    lines = {say_label(name): values for name, values in numbers.items()}
+    arithmetic = pd.DataFrame.from_dict(lines, orient="index", columns=names).rename_axis("key").reset_index()
     arithmetic.attrs[TYPED] = names
     weights, vectors = own.weights[row], _written(typed_values.values)
     order = np.argsort(-weights, kind="stable")[:MOST_TERMS].tolist()
@@ -323,8 +324,9 @@ def own_vectors(
 
 
 def _written(vectors: Array) -> list[str]:
-    """Vectors as texts."""
-    return [", ".join(f"{value:.4g}".replace("-", "−") for value in vector) for vector in vectors.tolist()]
+    """Vectors as texts; a language with a decimal comma parts their numbers by semicolons."""
+    between = "; " if language().decimal == "," else ", "
+    return [between.join(tr(signed(value, ".4g")) for value in vector) for vector in vectors.tolist()]
 
 
 @answer

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from model.language import speaking, tr
+from model.language import Numeral, speaking, tr
 from model.run import TAUS, Run
 from pages.text import languages
 from viz.labels import say_label
@@ -120,7 +120,8 @@ class Control:
             return Offer(label.format(low, high), start, limits=limits, help=explained) if low <= high else None
         if self.is_text:
             return Offer(label, options[0], {}, examples=tuple(options), help=explained) if options else None
-        options = options if isinstance(options, Mapping) else {value: str(value) for value in options}
+        options = options if isinstance(options, Mapping) else {value: _written(value) for value in options}
+        options = {value: tr(label) if isinstance(label, Numeral) else label for value, label in options.items()}
         start = next(iter(options), None) if start is None else start
         return Offer(label, start, options, help=explained, most=self.most) if options else None
 
@@ -145,6 +146,10 @@ class Control:
         if self.look in ("text", "pictured") or callable(self.options) or value in self.options:
             return value
         return min(self.options, key=lambda option: abs(math.log(option / float(value))))
+
+
+def _written(value: Any) -> str:
+    return Numeral(value) if isinstance(value, int | float) else str(value)
 
 
 def _evaluate(part: Any, run: Run, chosen: Mapping[str, Any]) -> Any:

@@ -33,7 +33,7 @@ from model.background import attention_costs as costs
 from model.background.layer_size import LayerSize, attention_products, layer_sizes
 from model.background.stopwatch import FITTED, Timings, fit_power
 from model.interventions import PatternMask
-from model.language import Numeral, Sentence, sentence, sentence_of
+from model.language import Numeral, Sentence, sentence, sentence_of, tr
 from model.network.masks import pattern_mask
 from model.run import Run
 from model.trace import Array, Trace
@@ -43,6 +43,7 @@ from pages.views.names import axes
 from pages.views.timing import ALONE, MEASURE, time_chart, time_points, time_side_by_side, time_table
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Texts
 from viz.labels import say_label, say_options
+from viz.latex import signed
 from viz.special.efficient_attention import output_chart, tile_chart
 from viz.theme import CHOSEN, OKABE_ITO, symmetric_range
 from viz.tokens import labels, numbered
@@ -106,8 +107,8 @@ def _sums(tiled: FlashRun, queries: Sequence[str], step: int) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "query": queries[rows],
-            "m before": [_as_text(value) for value in tiled.m[step - 1, rows]],
-            "m after": [_as_text(value) for value in tiled.m[step, rows]],
+            "m before": [tr(_as_text(value)) for value in tiled.m[step - 1, rows]],
+            "m after": [tr(_as_text(value)) for value in tiled.m[step, rows]],
             "rescaled by": tiled.rescaling[step - 1, rows],
             "ℓ before": tiled.l[step - 1, rows],
             "ℓ after": tiled.l[step, rows],
@@ -115,8 +116,8 @@ def _sums(tiled: FlashRun, queries: Sequence[str], step: int) -> pd.DataFrame:
     )
 
 
-def _as_text(value: float) -> str:
-    return f"{value:.5g}".replace("-", "−") if np.isfinite(value) else "−∞"
+def _as_text(value: float) -> Numeral:
+    return signed(value, ".5g") if np.isfinite(value) else Numeral("−∞")
 
 
 CLOSE = 0.1
@@ -129,7 +130,7 @@ RANDOM, ELU = OKABE_ITO[0], OKABE_ITO[1]
 
 
 def _counts(values: Sequence[int]) -> dict[int, str]:
-    return {value: f"{value:,}" for value in values}
+    return {value: Numeral(f"{value:,}") for value in values}
 
 
 def _sees(run: Run) -> bool:
@@ -663,7 +664,6 @@ def _cost_table(counted: Mapping[str, costs.Cost], width: int) -> pd.DataFrame:
     }
     return pd.DataFrame(
         {"attention": [say_label(name) for name in counted]}
-        | {name: [f"{value:,}" for value in values] for name, values in columns.items()}
         | {name: [f"{value:,}" for value in values] for name, values in columns.items()}
     )
 

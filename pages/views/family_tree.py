@@ -12,7 +12,7 @@ from model.background.family import HALF, MEMBERS, PARTS, Member, member
 from model.background.pieces import cut_text, learn_merges
 from model.background.then_and_now import BASE, TRAININGS, Training, training_of
 from model.checkpoints.store import shown_name
-from model.language import tr
+from model.language import Numeral, tr
 from model.run import Run
 from model.trace import Trace
 from pages.views import Need, OnRequest, Result, answer, view
@@ -28,7 +28,7 @@ LENGTHS = (100, 1_000, 10_000, 100_000, 1_000_000)
 OTHER_TEXTS = 4
 """example sentences on which a fine-tuned model is measured, too"""
 MEMBER = menu("Model", {one.name: one.name for one in MEMBERS}, "GPT-3", key="family_member")
-N = steps("Tokens n", {n: f"{n:,}" for n in LENGTHS}, 1_000, key="family_n")
+N = steps("Tokens n", {n: Numeral(f"{n:,}") for n in LENGTHS}, 1_000, key="family_n")
 
 
 def _beside(run: Run) -> dict[str, str]:

@@ -50,6 +50,7 @@ from viz.canvas.mosaic import Group, mosaic
 from viz.drawing import Drawing
 from viz.forms import Bars, Canvas, Line, Lines, Map, Maps, Mark, Scale, Table
 from viz.labels import say_label
+from viz.latex import signed
 from viz.special.heads_and_layers import group_texts, head_map, numbered_spans, word_names, word_rows
 from viz.theme import OKABE_ITO, WEIGHTS
 from viz.tokens import decoder_names, labels, numbered
@@ -313,7 +314,8 @@ def summary_table(summaries: Sequence[HeadSummary], removed: Array | None = None
     table = table.rename(columns={"entropy": "entropy (bits)"}).dropna(axis="columns", how="all")
     if removed is not None:
         table["hidden"], table["hidden, most"] = removed.mean(axis=-1), removed.max(axis=-1)
-    return table.assign(rule=[head.rule for head in summaries])
+    # As objects: sentences, to be said in the language of the run.
+    return table.assign(rule=pd.Series([head.rule for head in summaries], dtype=object))
 
 
 BEST_IS_LOW = ("errors",)
@@ -374,7 +376,7 @@ def _dictionary(run: Run, arrays: dict[str, Array]) -> pd.DataFrame:
     for key, title in {"embedding": "its embedding promotes", "run": "its vector in this run promotes"}.items():
         pieces = [labels(run.opened.tokenizer.tokens(ids)) for ids in arrays[f"{key}_ids"].tolist()]
         columns[title] = [
-            ", ".join(f"{piece} ({logit:.2g})" for piece, logit in zip(*row, strict=True))
+            ", ".join(f"{piece} ({tr(signed(logit, '.2g'))})" for piece, logit in zip(*row, strict=True))
             for row in zip(pieces, arrays[f"{key}_logits"].tolist(), strict=True)
         ]
     return pd.DataFrame(columns)

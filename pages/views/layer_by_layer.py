@@ -8,6 +8,7 @@ import pandas as pd
 from model.analysis.stream import residual_stream
 from model.analysis.stream.logit_lens import LogitLens, logit_lens
 from model.analysis.stream.residual_stream import NormSteps, StreamMeasures, measure_stream
+from model.language import tr
 from model.network.feed_forward import FeedForward
 from model.network.residual import Residual
 from model.run import Run
@@ -19,7 +20,7 @@ from viz.activations import activation
 from viz.forms import Bars, Line, Lines, Map, Maps, Scale, Strips, Table
 from viz.heatmap import row_names
 from viz.labels import say_label
-from viz.latex import block_equation, latex_number, multiplied
+from viz.latex import block_equation, latex_number, multiplied, signed
 from viz.special.layer_by_layer import MEASURES, StreamPath
 from viz.special.logit_lens import lens_grid, lens_map
 from viz.theme import OKABE_ITO, SIGNED
@@ -54,7 +55,7 @@ STACK = choice(
 TOKEN = menu("Token", _rows, lambda run, stack: row_in(run, stack), key="layers_token", follows=True)
 STEP = menu(
     "Step",
-    lambda run, stack: dict(enumerate(_measured(run, stack).steps)),
+    lambda run, stack: dict(enumerate(map(say_label, _measured(run, stack).steps))),
     lambda run, stack: len(_measured(run, stack).steps) - 1,
     key="layers_step",
 )
@@ -288,7 +289,7 @@ def neurons(run: Run, stack: str = STACK, token: int = TOKEN, step: int = STEP, 
             "activation h": hidden[top],
             "writes ‖h w‖": terms.written[top],
             "raises the logits of": [
-                "   ".join(f"{piece} {gain:+.2f}" for piece, gain in zip(*row, strict=True))
+                "   ".join(f"{piece} {tr(signed(gain, '+.2f'))}" for piece, gain in zip(*row, strict=True))
                 for row in zip(pieces, gains, strict=True)
             ],
         }
@@ -375,7 +376,7 @@ def parameters(run: Run) -> Result:
     whole = {"block": "whole model"} | {name: sum(line.get(name, 0) for line in lines) for name in BLOCKS}
     table = pd.DataFrame([*lines, whole], columns=["block", *BLOCKS]).astype(dict.fromkeys(BLOCKS, float))
     table["of the model"] = table["together"] / total
-    formats = dict.fromkeys(BLOCKS, "localized") | {"of the model": "percent"}
+    formats = dict.fromkeys(BLOCKS, ",") | {"of the model": "percent"}
     own = Need.OWN_LAYERS in run.opened.features
     return Result({"parameters": Table(table, formats=formats)}, {"config": run.opened.config, "own": own})
 

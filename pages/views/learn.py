@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from model.analysis.runs.patching import Restored, restored
+from model.language import tr
 from model.needs import Need
 from model.network.attention import MultiHeadAttention
 from model.run import Run
@@ -32,7 +33,7 @@ def matrices(run: Run, step: int = STEP) -> Result:
     """The matrices of one of the seven steps of the chosen head."""
     one = head_of(run.attention, run.head)
     cell = Choice(min(2, len(one.queries.labels) - 1), 0)
-    drawing = picture(step - 1, one, cell, f"{run.kind} layer {run.layer} head {run.head}")
+    drawing = picture(step - 1, one, cell, tr(run.place.title))
     arrays = {"q": run.attention.q[run.head], "k": run.attention.k[run.head], "v": run.attention.v[run.head]}
     return Result({"matrices": Canvas(drawing)}, {"place": run.place.title}, arrays)
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from model.analysis.long import streaming as cut_caches
 from model.analysis.long.long_run import bits_by_position, long_arrays, long_run, open_window, read_ids, why_no_long_run
+from model.language import Numeral
 from model.run import Run
 from model.trace import Array
 from pages.views import OnRequest, Result, view
@@ -35,7 +36,7 @@ def _sizes(run: Run, text: str) -> list[int]:
 
 def _caches(run: Run, text: str) -> dict[int, str]:
     tokens = 0 if cut_caches.why_no_streaming(run.opened) else min(_tokens(run, text), cut_caches.MOST_TOKENS)
-    return {size: f"{size:,}" for size in CACHES if size < tokens // 2}
+    return {size: Numeral(f"{size:,}") for size in CACHES if size < tokens // 2}
 
 
 TEXT = text("Text", lambda run: (run.source,), key="long_source")

@@ -18,6 +18,7 @@ from pages.views.names import axes, probabilities
 from viz.forms import Bars, Map, Maps, Mark, Scale
 from viz.heatmap import row_names
 from viz.labels import say_label, say_options
+from viz.latex import span
 from viz.theme import CHOSEN, OKABE_ITO, WEIGHTS
 from viz.tokens import labels
 
@@ -39,7 +40,7 @@ def masks(run: Run, without: bool | None = WITHOUT) -> Result:
     attention, head = (lifted or run).attention, run.head
     mask, scaled = attention.mask[head], attention.pre_softmax[head]
     scores = Scale.signed(scaled)
-    scores = Scale(scores.low, scores.high, title=f"score (1, 2)<br>{scores.low:.3g} to {scores.high:.3g}")
+    scores = Scale(scores.low, scores.high, title=f"score (1, 2)<br>{span(scores.low, scores.high)}")
     weights = Scale(0, 1, WEIGHTS, "weight (3)<br>0 to 1")
     maps = {
         "1  Scaled scores": Map(scaled, None, scores, "scaled score"),

@@ -12,7 +12,7 @@ from model.background.table_3 import rounded_millions
 from model.checkpoints.card import evaluate_command, in_digits
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import CheckpointError, load_checkpoint, shown_name
-from model.language import joined, sentence
+from model.language import joined, sentence, tr
 from model.network.config import PRESETS
 from model.network.encoder_decoder import Transformer
 from model.run import Run
@@ -32,7 +32,7 @@ PARTS = {
 }
 PARTS_OF_LAYERS = {"self_attn": "self-attention", "cross_attn": "cross-attention", "feed_forward": "feed-forward"}
 DASHES = "solid", "dash", "dot", "dashdot"
-LOCALIZED = "localized"
+LOCALIZED = ","
 """format of large integers in tables"""
 
 
@@ -145,7 +145,7 @@ def scores(run: Run) -> Result:
         {
             "set": [score.dataset for score in card.scores],
             "metric": [score.metric for score in card.scores],
-            "score": [in_digits(score.metric, score.value, score.plus_minus) for score in card.scores],
+            "score": [tr(in_digits(score.metric, score.value, score.plus_minus)) for score in card.scores],
             "beam": [score.beam_size for score in card.scores],
             "sacreBLEU signature, or amount of text": [score.signature for score in card.scores],
         }
@@ -217,7 +217,7 @@ def work_of_sentence(run: Run) -> Result:
             "Q Kᵀ": [float(work.scores or np.nan) for work in works.values()],
             "weights · V": [float(work.weighted or np.nan) for work in works.values()],
             "learned matrices": [float(work.weights) for work in works.values()],
-            "share": percentages(totals),
+            "share": list(map(tr, percentages(totals))),
         }
     )
     facts = {

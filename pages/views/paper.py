@@ -429,7 +429,7 @@ def table_3(_: Run) -> Result:
     formats = {"PPL (dev)": "%.2f", "BLEU (dev)": "%.1f", "BLEU against base": "%+.1f"}
     formats |= {"ours: BLEU against base": "%+.2f", "ours: PPL, % above base": "%+.1f"}
     return Result(
-        {"rows": Table(table, "localized", formats)},
+        {"rows": Table(table, ",", formats)},
         {"ours": sum(one is not None for one in near)},
     )
 

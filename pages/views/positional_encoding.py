@@ -24,7 +24,7 @@ from pages.views.controls import choice, menu, number, several, slider, text
 from pages.views.names import axes, input_titles, score_by_offset
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale, Texts
 from viz.labels import say_label, say_options
-from viz.latex import error_text
+from viz.latex import error_text, signed
 from viz.special.position_waves import block_equation, block_map, clock_chart, wave_chart
 from viz.special.positional_encoding import (
     PositionMap,
@@ -205,8 +205,8 @@ def _both_orders(run: Run, permutation: tuple[int, ...], left_out: str | None, f
     errors = {"encoder output of the same token": "memory_error", "cross-attention outputs": "cross_error"}
     errors |= {"logits": "logits_error"}
     numbers = {name: np.array([getattr(pair, name) for pair in runs.values()]) for name in errors.values()}
-    written = {WITH: "{:.3g}".format, WITHOUT: error_text}
-    table = {way: [written[way](numbers[name][i]) for name in errors.values()] for i, way in enumerate(runs)}
+    written = {WITH: lambda error: signed(error, ".3g"), WITHOUT: error_text}
+    table = {way: [tr(written[way](numbers[name][i])) for name in errors.values()] for i, way in enumerate(runs)}
     shows["checks"] = pd.DataFrame({"largest difference": list(errors)} | table)
     if WITH in runs:
         shows["moved"] = _moved(run.trace.src_tokens, runs)

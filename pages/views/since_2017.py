@@ -431,7 +431,7 @@ def study(_: Run) -> Result:
         {
             "changed": list(parts),
             "bits/byte": bits,
-            "vs. 2017": [signed(one / bits[0] - 1, "+.2%") for one in bits],
+            "vs. 2017": [tr(signed(one / bits[0] - 1, "+.2%")) for one in bits],
             "parameters": [int(end["parameters"]) for end in ends],
         }
     )

@@ -22,7 +22,7 @@ from model.analysis.heads.softmax import (
 )
 from model.analysis.runs.two_runs import vector_arrays
 from model.interventions import AttentionTemperature, Intervention, Unscaled
-from model.language import Numeral
+from model.language import Numeral, tr
 from model.needs import Need
 from model.network.attention import MultiHeadAttention
 from model.run import TAUS, Run
@@ -53,7 +53,9 @@ def live(run: Run, row: int = QUERY) -> Result:
         attention,
         head,
         (numbered(attention.query_tokens), numbered(attention.key_tokens)),
-        [f"predicts {word}" for word in labels(attention.predicts.labels)] if attention.predicts else (),
+        [tr("predicts {token}", token=word) for word in labels(attention.predicts.labels)]
+        if attention.predicts
+        else (),
         title=run.place.title,
         temperature=run.tau,
         taus=TAUS,

@@ -84,7 +84,7 @@ from pages.views.controls import SWITCH, choice, menu, number, several, slider, 
 from pages.views.names import POSITION, axes, card_of, is_outdated
 from viz.forms import Line, Lines, Map, Maps, Mark, Outcome, Scale, Table, Texts
 from viz.labels import say_label, say_options
-from viz.latex import signed
+from viz.latex import signed, span
 from viz.special.studies import ablation_chart, scaling_chart
 from viz.special.training import smoothing_chart
 from viz.special.translate import rank_candidates
@@ -423,8 +423,8 @@ def _entry_table(steps: TakenSteps, options: StepOptions) -> Table:
         "after clipping": ("g", adam["gradient"]),
         "mean of the gradients": ("m", adam["m"]),
         "mean of their squares": ("v", adam["v"]),
-        "m, corrected for its start at 0": (f"m̂ = m / (1 − {BETA_1:g}^{options.steps})", adam["m_hat"]),
-        "v, corrected": (f"v̂ = v / (1 − {options.beta_2:g}^{options.steps})", adam["v_hat"]),
+        "m, corrected for its start at 0": (say_label(f"m̂ = m / (1 − {BETA_1:g}^{options.steps})"), adam["m_hat"]),
+        "v, corrected": (say_label(f"v̂ = v / (1 − {options.beta_2:g}^{options.steps})"), adam["v_hat"]),
         "rate of equation 3": ("η", steps.rate),
         "update": ("−η m̂ / (√v̂ + ε)", adam["update"]),
         "update in units of the rate": ("", adam["update"] / steps.rate),
@@ -906,7 +906,7 @@ def ablations(run: Run, trained: str | None = TRAINED) -> Result:
     table = Table(
         _ablation_table(rows),
         "%.2f",
-        {"parameters": "localized"},
+        {"parameters": ","},
         ticked=[row.name for row in rows].index(trained) if trained else None,
         chooses=[{"run": row.name if row.name in here else trained} for row in rows],
         sets={"run": TRAINED} if trained else {},
@@ -950,10 +950,10 @@ def _ablation_table(rows: list[Comparison]) -> pd.DataFrame:
                 "seeds": len(row.bleus),
                 "parameters": float(row.parameters),
                 "BLEU": row.bleus.mean(),
-                "BLEU, range": f"{row.bleus.min():.2f} to {row.bleus.max():.2f}",
+                "BLEU, range": say_label(span(row.bleus.min(), row.bleus.max(), ".2f")),
                 "BLEU against base": row.bleu_difference,
                 "perplexity": row.perplexities.mean(),
-                "perplexity, range": f"{row.perplexities.min():.2f} to {row.perplexities.max():.2f}",
+                "perplexity, range": say_label(span(row.perplexities.min(), row.perplexities.max(), ".2f")),
                 "the paper's row": row.row.paper or "–",
                 "its BLEU against base": row.paper.bleu - paper.bleu if row.paper else np.nan,
                 "its perplexity against base": row.paper.perplexity - paper.perplexity if row.paper else np.nan,

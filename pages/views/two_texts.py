@@ -12,7 +12,7 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import hook_points
 from model.interventions import Patch
 from model.interventions.link import decode, encode
-from model.language import later, sentence, sentence_of
+from model.language import Numeral, later, sentence, sentence_of, tr
 from model.needs import Need
 from model.run import Run
 from model.run import decode as decode_run
@@ -164,7 +164,8 @@ def _candidates(opened: Checkpoint, trace: Trace, other: Trace, pairs: Pairs) ->
         # The runner-up too: the most probable token may be a piece without a letter.
         for i in dict.fromkeys([*map(int, np.argsort(-two, kind="stable")[:2]), int(one.argmax())]):
             (token,) = labels(opened.tokenizer.tokens([i]))
-            name = f"{here} {token} {np.exp(one[i]):.1%} → {np.exp(two[i]):.1%}"
+            before, after = (tr(Numeral(f"{np.exp(run[i]):.1%}")) for run in (one, two))
+            name = f"{here} {token} {before} → {after}"
             # A word that the right text makes probable comes first: far below, log p differs without consequence.
             apart = float(abs(two[i] - one[i]) * np.exp(two[i]))
             found[f"{here}-{i}"] = (not re.search(r"\w", token), -apart, name)

@@ -210,10 +210,10 @@ def _explained(run: Run, box: Box) -> tuple[str, dict[str, Any]]:
     if box.part == "softmax" and Need.CROSS_ATTENTION in run.opened.features:
         return "decoding", {"written": ":position"}
     if box.part in ("output", "softmax") or box.layer is None:
-        return "layer_by_layer", here | {"tab": "Logit lens"}
+        return "layer_by_layer", here | {"tab": tr("Logit lens")}
     sublayers = run.trace.streams[box.stack].sublayers
     step = next(i for i, s in enumerate(sublayers, 1) if (s.layer, s.name) == (box.layer, box.sublayer))
-    tab = "Neurons" if box.part == "feed_forward" else "Inside one sub-layer"
+    tab = tr("Neurons") if box.part == "feed_forward" else tr("Inside one sub-layer")
     return "layer_by_layer", here | {"step": step, "tab": tab}
 
 

@@ -56,6 +56,7 @@ from viz.figure import escape
 from viz.forms import Line, Lines, Map, Maps, Mark, Scale
 from viz.heatmap import row_names
 from viz.labels import say_label, say_options
+from viz.latex import span
 from viz.special.heads_and_layers import head_map
 from viz.special.model_card import lengths_to_plot, log_axes
 from viz.special.recurrence import (
@@ -537,7 +538,7 @@ def scoring(run: Run, outcome: Timings | None = None) -> Result:
     form = scoring_functions.multiplicative(attention, head)
     maps = {"1  q · k": attention.scores[head], "2  scaled": attention.scaled[head], "3  x W xᵀ": form.scores}
     scale = Scale.signed(*maps.values())
-    scale = Scale(scale.low, scale.high, title=f"score<br>{scale.low:.3g} to {scale.high:.3g}")
+    scale = Scale(scale.low, scale.high, title=f"score<br>{span(scale.low, scale.high)}")
     n, m = attention.scores[head].shape
     counted = scoring_functions.scoring_costs(n, m, attention.d_k)
     cost = pd.DataFrame(

@@ -23,6 +23,7 @@ from markupsafe import Markup
 
 from model.language import ENGLISH, Numeral, Sentence, language, speaking, tr
 from pages.text import TEXT, Translated, sections_of, split_stamp
+from viz.labels import say_label
 from viz.latex import error_text, number, scaled_scores
 from viz.tokens import as_markdown, labels
 
@@ -158,6 +159,12 @@ def _formatted(value: Any, form: str) -> Markup:
     return Markup(text if isinstance(value, str) else language().number(text))
 
 
+def _said(fact: str) -> str:
+    """A fact that is a word: a text of the code, or a label of a picture or a table."""
+    text = tr(fact)
+    return say_label(fact) if text == fact else text
+
+
 @cache
 def _engine(code: str = ENGLISH.code) -> Environment:
     def load(name: str) -> str:
@@ -170,7 +177,7 @@ def _engine(code: str = ENGLISH.code) -> Environment:
         "n": lambda value, digits=4: Markup(language().number(number(value, digits))),
         "error": lambda value: Markup(language().number(error_text(value))),
         "tex": lambda value: Markup(tr(value) if isinstance(value, Sentence) else value),
-        "tr": tr,
+        "tr": _said,
         "plural": lambda count, one, several: one if count == 1 else several,
     }
     engine.globals |= {"scaled_scores": lambda *args: Markup(scaled_scores(*args)), "len": len}

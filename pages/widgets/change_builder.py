@@ -15,6 +15,7 @@ from model.run import TAUS, Run
 from model.trace import KIND_TITLES
 from pages.widgets.changes import add, list_version, why_unsupported
 from pages.widgets.controls import Options, number, select, several, slider, steps
+from viz.labels import say_label
 from viz.tokens import numbered
 
 DRAFT = "of a change that is being built; what was added to the list is in the link"
@@ -133,7 +134,10 @@ def _row(run: Run) -> Intervention:
         hide_index=True,
         disabled=["key"],
         height=180,
-        column_config={"weight": st.column_config.NumberColumn(min_value=0.0, required=True, format="%.4f")},
+        column_config={
+            "key": say_label("key"),
+            "weight": st.column_config.NumberColumn(say_label("weight"), min_value=0.0, required=True, format="%.4f"),
+        },
     )
     return change.PatternEdit(row, tuple(float(weight) for weight in table["weight"]), **place)
 

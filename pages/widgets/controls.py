@@ -6,6 +6,7 @@ A value that another sentence or checkpoint no longer offers becomes the nearest
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from math import inf
 from time import monotonic
 from types import MappingProxyType
@@ -13,11 +14,12 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from pandas.io.formats.style import Styler
 from streamlit.errors import StreamlitAPIException
 
 from model.language import in_this_language, tr
 from viz.forms import Table
-from viz.labels import say_label, say_table
+from viz.labels import say_label, say_table, written
 
 DEFAULTS = "defaults"
 """in the session: the default of each control drawn so far, by key"""
@@ -495,25 +497,27 @@ def close_in_fold(key: str, name: str) -> None:
     st.session_state[key] = [one for one in st.session_state.get(key) or () if one != name]
 
 
-def table(frame: pd.DataFrame, *, floats: str | None = "%.3g", height: int | str = "content", **columns: Any) -> None:
+def table(frame: pd.DataFrame, *, floats: str = "%.3g", height: int | str = "content") -> None:
     """A table of plain text and numbers, whole unless `height` is given in pixels.
 
     Args:
         frame: its columns of integers get thousands separators.
-        floats: format of its columns of floats; None: Streamlit's own.
+        floats: format of its columns of floats, as in `written`.
         height: of the table.
-        **columns: `st.column_config` of single columns.
     """
-    formats = dict.fromkeys(frame.select_dtypes("float"), floats)
-    formats |= dict.fromkeys(frame.select_dtypes("integer"), "localized")
-    config = {name: st.column_config.NumberColumn(format=form) for name, form in formats.items()}
-    st.dataframe(
-        say_table(frame),
-        hide_index=True,
-        height=height,
-        column_config={say_label(name): one for name, one in (config | columns).items()},
-        placeholder="",
-    )
+    forms = dict.fromkeys(frame.select_dtypes("float"), floats) | dict.fromkeys(frame.select_dtypes("integer"), ",")
+    st.dataframe(_styled(frame, forms), hide_index=True, height=height, placeholder="")
+
+
+def _styled(frame: pd.DataFrame, forms: Mapping[str, str]) -> Styler:
+    """The table in the language of this run, with its numbers as the language writes them.
+
+    Streamlit's own formats know the browser's language alone. The numbers stay below what is written: the browser
+    sorts by them, and saves them.
+    """
+    said = say_table(frame)
+    at = {shown: partial(written, form=forms[name]) for name, shown in zip(frame, said, strict=True) if name in forms}
+    return said.style.format(at, na_rep="")
 
 
 def large_table(frame: pd.DataFrame, floats: str, formats: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -550,16 +554,14 @@ def explained_table(table: Table, key: str, alt: str, on_select: Callable[[], No
         alt: what it shows, for screen readers.
         on_select: called when a row is ticked, before the page runs again.
     """
-    config = {}
+    config, forms = {}, {}
     for name, values in table.frame.items():
         pinned = {"pinned": True, "width": PINNED_WIDTH} if name in table.pinned else {}
-        common = {"help": say_label(table.helps.get(name))} | pinned
-        if values.dtype.kind == "f":
-            form = table.formats.get(name, table.floats)
-            config[say_label(name)] = st.column_config.NumberColumn(format=form, **common)
-        else:
-            wide = {"width": "large"} if values.map(str).str.len().max() > LONG_CELL else {}
-            config[say_label(name)] = st.column_config.Column(**wide | common)
+        number = values.dtype.kind == "f"
+        if number:
+            forms[name] = table.formats.get(name, table.floats)
+        wide = {"width": "large"} if not number and values.map(str).str.len().max() > LONG_CELL else {}
+        config[say_label(name)] = st.column_config.Column(help=say_label(table.helps.get(name)), **wide | pinned)
     options: dict[str, Any] = {}
     if table.sets:
         options = {"key": key, "on_select": on_select, "selection_mode": "single-row"}
@@ -569,7 +571,7 @@ def explained_table(table: Table, key: str, alt: str, on_select: Callable[[], No
         options["selection_mode"] = "single-row-required"
     height = "content" if len(table.frame) <= table.most_rows else ROW_HEIGHT * (table.most_rows + 1)
     shown = {"hide_index": True, "height": height, "column_config": config, "alt": alt, "placeholder": ""}
-    st.dataframe(say_table(table.frame), **shown, **options)
+    st.dataframe(_styled(table.frame, forms), **shown, **options)
 
 
 def follow_default(key: str, default: Any) -> None:

@@ -307,6 +307,31 @@ def test_what_visitors_read_is_said_in_the_language_and_never_composed() -> None
     assert found == []
 
 
+NO_WORDS = {
+    *("Enter", "Escape", "Home", "name open", "node kept"),
+    *("Arial, Helvetica, sans-serif", "Download plot", "Unscaled"),
+}
+"""texts of scripts that no visitor reads: keys, classes, fonts, what Plotly calls its button, types of changes"""
+
+
+def test_a_script_takes_its_words_from_the_page_and_says_no_others() -> None:
+    """A text of several words, or a word with a capital, is in `tr`, or an error that is thrown for a developer."""
+    text = re.compile(r'(tr\(\s*|SAID = .*)?("(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`)')
+    filled = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}")
+    found = []
+    for path in [*check.SCRIPTS.glob("**/*.js"), check.ROOT / "viz/site/js/page.js"]:
+        for number, line in enumerate(path.read_text("utf-8").split("\n"), 1):
+            script = re.sub(r"(^|\s)//.*", "", line)
+            for said, literal in text.findall("" if re.search("new (Error|NotRecorded)", script) else script):
+                words = filled.sub(" ", literal[1:-1])
+                spoken = re.search(r"(^|[^.\w-])[A-Za-z]{2,} [a-z]{2,}", words) or re.fullmatch(
+                    "[A-Z][a-z]+( .)?", words
+                )
+                if spoken and not said and words not in NO_WORDS:
+                    found.append(f"{path.name}:{number}: {literal}")
+    assert not found, "\n".join(found)
+
+
 def test_an_error_that_visitors_may_read_is_a_sentence() -> None:
     found = []
     of_the_model = "model/checkpoints/**/*.py", "model/interventions/*.py", "model/network/config.py"

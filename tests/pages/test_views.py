@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import wraps
 from itertools import chain
@@ -38,13 +38,15 @@ from pages.views.controls import slider
 from pages.views.standalone import texts_of, to_html, to_json
 from pages.views.words import Block, pictures
 from tests.model.checkpoints.huggingface.folders import save_family
+from tests.pages.test_languages import english_of_the_code
 from tests.pages.widgets.test_export import TABS
 from tests.viz.payload import in_trace, unpack
 from viz.canvas.explore import Part, whole_or_row
 from viz.drawing import Drawing
 from viz.figure import StableFigure
 from viz.forms import TALLEST, Canvas, Document, Form, Map, Maps, Outcome, Table, Texts
-from viz.labels import OURS, TYPED, labels_in, lacks
+from viz.labels import OURS, TYPED, labels_in, lacks, say_table
+from viz.tokens import Verbatim
 
 ROOT = Path(__file__).parents[2]
 PAGE_LIST = [page for pages in PAGES.values() for page in pages]
@@ -585,3 +587,54 @@ def test_the_list_of_pages_loads_no_library_and_views_load_no_server(imported: s
     program = f"import sys, {imported}; sys.exit(str([m for m in {loaded!r} if m in sys.modules] or ''))"
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.stderr.strip() == ""
+
+
+UNREAD = ("legendgroup", "textposition", "arrays")
+"""of a figure or a header, whose texts nobody reads"""
+NAMES = re.compile(r"^(en|de)coder\.| \(\d{4}\)$")
+"""hook paths, and what a paper cites"""
+
+
+def texts_in(content: Any) -> Iterator[str]:
+    """All texts in a picture or a header but those that a person or a vocabulary wrote."""
+    if isinstance(content, str):
+        yield from () if isinstance(content, Verbatim) else (str(content),)
+    elif isinstance(content, Mapping):
+        yield from (text for name, part in content.items() if name not in UNREAD for text in texts_in(part))
+    elif isinstance(content, list | tuple):
+        yield from (text for part in content for text in texts_in(part))
+    elif isinstance(content, np.ndarray) and content.dtype == object:
+        yield from texts_in(content.tolist())
+
+
+def seen_in(result: Result) -> Iterator[str]:
+    """What a visitor reads in pictures and tables: of figures also the hover texts, of our own pictures the header."""
+    for picture in result.shows.values():
+        match picture:
+            case Table() | pd.DataFrame():
+                frame = say_table(picture.frame if isinstance(picture, Table) else picture)
+                yield from texts_in([*frame, *(cell for name in frame for cell in frame[name])])
+            case Canvas():
+                yield from texts_in(picture.drawing.header)
+            case Form() | StableFigure():
+                yield from texts_in((picture.draw() if isinstance(picture, Form) else picture).content)
+
+
+@pytest.mark.parametrize("family", AT_ENDS)
+@pytest.mark.parametrize("page", PAGE_LIST, ids=lambda page: page.name)
+def test_pictures_and_tables_leave_no_english_of_the_code_in_any_language(
+    page: Page, family: str, runs: Callable[[str], list[Run]]
+) -> None:
+    """What two languages write alike is a name, a token or English, which must not be a text of several words of the
+    code; and a negative number has a minus sign, no hyphen."""
+    run, found = runs(family)[0], []
+    code = [text for text in english_of_the_code() if re.search(r"[A-Za-z]{2,} [a-z]{2,} [a-z]{2,}", text)]
+    for view in (view for view in page.views if not view.missing(run)):
+        seen = []
+        for one in list(languages().values())[1:]:
+            with speaking(one):
+                seen.append(set(seen_in(view(run, **({"outcome": None} if view.on_request else {})))))
+        alike = {text for text in set.intersection(*seen) if not NAMES.search(text)} - {view.title for view in VIEWS}
+        found += [text for text in alike if text in english_of_the_code() or any(part in text for part in code)]
+        found += [text for text in set.union(*seen) if re.fullmatch(r"-\d[\d.,e-]*|-\d\S* (to|bis|到) .*", text)]
+    assert not found, "\n".join(sorted(found))

@@ -14,6 +14,7 @@ import numpy as np
 from model.language import tr
 from viz.activations import activation
 from viz.drawing import Coded, Drawing, named
+from viz.labels import say_label
 from viz.theme import DECODER, ENCODER, WEIGHTS, colour_scales
 from viz.tokens import labels
 
@@ -195,7 +196,7 @@ def _attention_words(box: Any) -> list[tuple[str, str]]:
     reads = tr("memory") if crosses else "x"
     then = [tr("then normalised")] * bool(facts["normed"]) + [tr("then rotated (RoPE)")] * bool(facts["rotary"])
     # The script fills in what is in braces.
-    lengths = tr("{keys} keys and values, lengths {k} and {v} on average").replace("{keys}", str(keys))
+    lengths = tr("{keys} keys and values, lengths {k} and {v} on average").replace("{keys}", say_label(f"{keys:,}"))
     if facts["kv_heads"] != heads:
         lengths += "; " + tr("{kv} heads of them serve {heads} of queries", kv=facts["kv_heads"], heads=heads)
     scaled = f"q · k{_scaled(facts['scale'], facts['d_k'])}"
@@ -221,7 +222,7 @@ def _feed_forward_words(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         return [(tr("feed-forward(x)"), tr("length {in} → {out}; what is inside could not be read"))]
     matrix = "W_gate" if facts["gated"] else "W_1"
     first = activation(facts["activation"]).applied.format(f"x · {matrix}")
-    active = tr("{active:int} of {d_ff} above 0").replace("{d_ff}", f"{facts['d_ff']:,}")
+    active = tr("{active:int} of {d_ff} above 0").replace("{d_ff}", say_label(f"{facts['d_ff']:,}"))
     last = ("h · W_2", tr("length {hidden} → {out}"))
     if facts["gated"]:
         gated = tr("length {up} → {hidden}")
@@ -232,7 +233,7 @@ def _feed_forward_words(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _describe(box: Any) -> dict:
     kind = "attention" if box.pattern is not None else box.part
     named = {name: f"{name} {' × '.join(f'{size:,}' for size in shape)}" for name, shape in box.matrices.items()}
-    vocabulary = f"{box.facts.get('vocabulary', 0):,}"
+    vocabulary = say_label(f"{box.facts.get('vocabulary', 0):,}")
     found = {
         "name": box.name,
         "stack": box.stack,
@@ -243,7 +244,7 @@ def _describe(box: Any) -> dict:
         "title": TITLES[box.part][0],
         "short": TITLES[box.part][1],
         "colour": COLOURS[{"add_norm": "norm"}.get(kind, kind)],
-        "shape": ", ".join(named.values()),
+        "shape": say_label(", ".join(named.values())),
         "parameters": box.parameters,
         "shared": box.shared,
         "work": box.multiply_adds,

@@ -29,6 +29,8 @@ from viz.figure import (
 from viz.figure import band as shaded_band
 from viz.forms import Form
 from viz.heatmap import MOST_ROWS, colours
+from viz.labels import say_label
+from viz.latex import span
 from viz.theme import CHOSEN, OKABE_ITO, SIGNED, WEIGHTS
 from viz.tokens import as_plotly, axis_ticks, labels
 
@@ -96,11 +98,14 @@ class StreamPath(Form):
         return dict(self.measures)
 
     def draw(self) -> StableFigure:
-        rows, steps, shown = self.rows, self.steps, self.shown
+        rows, steps, shown = self.rows, [say_label(step) for step in self.steps], self.shown
         position, step = self.chosen
         plot = 2 * CHART + GAP
         mine = {name: values[position] for name, values in self.measures.items()}
-        columns = {"x": np.arange(len(steps)), "customdata": [[position, i, name] for i, name in enumerate(steps)]}
+        columns = {
+            "x": np.arange(len(steps)),
+            "customdata": [[position, i, name] for i, name in enumerate(steps)],
+        }
         lengths = bar(
             y=mine["out"],
             name="‖Sublayer(x)‖",
@@ -189,7 +194,7 @@ def _map_traces(shown: str, values: Array, steps: Sequence[str], rows: Sequence[
     measure = MEASURES[shown]
     finite = values[np.isfinite(values)]
     low, high = (-1.0, 1.0) if measure.cosine else (0.0, 1.0 if shown == "share" else float(finite.max(initial=0)))
-    title = f"{low:.3g} to {high:.3g}".replace("-", "−")
+    title = span(low, high)
     ticks = {"tickvals": [low, (low + high) / 2, high], "tickformat": ".3~g"}
     bar_place = {"y": 0, "yanchor": "bottom", "len": 1}
     names = escape(rows)

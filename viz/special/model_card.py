@@ -41,6 +41,6 @@ def log_axes(lengths: Array) -> dict:
     }
 
 
-def percentages(values: Sequence[float]) -> list[str]:
+def percentages(values: Sequence[float]) -> list[Numeral]:
     """Each value's share of their sum: "41.2 %"."""
-    return [f"{100 * value / sum(values):.1f} %" for value in values]
+    return [Numeral(f"{100 * value / sum(values):.1f} %") for value in values]

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from model.language import Numeral
 from viz.figure import NO_GRID, StableFigure, escape, figure, grid, heatmap, merge, panels, suffix
 from viz.forms import TALLEST_BELOW_CONTROLS, Form, Mark, array_name
 from viz.heatmap import MOST_ROWS, cells_height, signed_axis
@@ -45,9 +46,9 @@ def dimension_formulas(dimensions: int, wavelengths: Array | None) -> list[str]:
     ]
 
 
-def positions_text(wavelength: float) -> str:
+def positions_text(wavelength: float) -> Numeral:
     """A wavelength in positions: "6.28", "54,410"."""
-    return f"{wavelength:,.{2 if wavelength < 100 else 0}f}"
+    return Numeral(f"{wavelength:,.{2 if wavelength < 100 else 0}f}")
 
 
 def end_of_text(length: int, rows: int, whose: str) -> list[Mark]:

@@ -22,6 +22,7 @@ from viz.figure import (
 )
 from viz.heatmap import bar_below, colour_axis
 from viz.labels import say_label
+from viz.latex import span
 from viz.theme import CHOSEN, FAINT, OKABE_ITO, SIGNED
 from viz.tokens import Verbatim, as_plotly
 
@@ -116,7 +117,7 @@ def _colour_axes(models: Sequence[Schedule], below: float) -> dict:
     axes = {}
     for name, x in ((True, 0.24), (False, 0.76)):
         limit = next(model.limit for model in models if model.one_by_one is name)
-        title = f"{'LSTM' if name else 'Transformer'}, −{limit:.3g} to {limit:.3g}"
+        title = f"{'LSTM' if name else 'Transformer'}, {span(-limit, limit)}"
         axes[_colour_axis(name)] = colour_axis(SIGNED, -limit, limit, title, **bar_below(x, 0.42, below))
     return axes
 

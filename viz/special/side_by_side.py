@@ -24,6 +24,7 @@ from viz.heatmap import (
     slanted_room,
     weight_axis,
 )
+from viz.latex import span
 from viz.theme import SIGNED, symmetric_range
 from viz.tokens import ARROW, MOST_TICKS, axis_ticks
 
@@ -106,7 +107,7 @@ class SideMaps(Form):
         colours = {"coloraxis": weight_axis("weight, left and right, 0 to 1", **bar_below(*place, label_room / plot))}
         if shared is not None:
             low, high = symmetric_range(np.nan_to_num(shared.difference))
-            title = f"right − left, −{high:.2g} to {high:.2g}"
+            title = f"right − left, {span(low, high, '.2g')}"
             colours["coloraxis2"] = colour_axis(SIGNED, low, high, title, **bar_below(0.86, 0.26, label_room / plot))
         same_rows = all(rows == left.rows for rows, _ in names)
         layout = grid(

@@ -17,6 +17,7 @@ from viz.figure import (
     scatter,
 )
 from viz.forms import TALLEST_BELOW_CONTROLS
+from viz.labels import say_label
 from viz.theme import CHOSEN, GUIDE, KEY, OKABE_ITO, QUERY, SIGNED, flat_bar
 from viz.tokens import axis_ticks
 
@@ -122,7 +123,7 @@ def stream_chart(
 
     ticks = "D2" if np.nanmax(lengths) < 30 * max(np.nanmin(lengths), 1e-30) else 1
     hover = "<b>%{y:.7g}</b><br>%{customdata}"
-    column = {"x": x, "customdata": list(steps)}
+    column = {"x": x, "customdata": list(map(say_label, steps))}
     traces = [background(lengths, 1), background(share, 2)]
     if post:
         sums = {"y": added[position], "name": "‖x + Sublayer(x)‖, before the norm", "colour": OTHER, "dash": "dot"}

@@ -26,6 +26,7 @@ from viz.figure import (
 from viz.forms import ABOVE, BESIDE, Form, Scale
 from viz.heatmap import (
     Map,
+    bar_below,
     cells_height,
     colour_axis,
     half_bar,
@@ -34,6 +35,7 @@ from viz.heatmap import (
     slanted_room,
     weight_axis,
 )
+from viz.latex import span
 from viz.theme import CHOSEN, OKABE_ITO, SIGNED, symmetric_range
 from viz.tokens import MOST_ROOM, labels, token_ticks
 
@@ -185,7 +187,7 @@ class ChangeMaps(Form):
                 SIGNED,
                 low,
                 high,
-                f"difference<br>{signed(low)} to {signed(high)}",
+                f"difference<br>{span(low, high)}",
                 **half_bar(0.2) | {"tickvals": [low, high]},
             ),
             hoverdistance=60,
@@ -207,7 +209,7 @@ class ChangeMaps(Form):
             action = tr("click to forbid this cell") if mask[cell] else tr("click to allow this cell")
             texts.append(
                 (
-                    f"{weights[cell]:.7g}" if mask[cell] else tr("0 (masked)"),
+                    signed(weights[cell], ".7g") if mask[cell] else tr("0 (masked)"),
                     tr("edited: click to undo") if cell in edited else action,
                 )
             )
@@ -220,8 +222,9 @@ class ChangeMaps(Form):
         )
 
 
-BETWEEN, FOOT = 30, 110
-"""pixels between two maps of heads, for the lower one's title; and below the last, for its numbers and the colours"""
+BETWEEN, FOOT, AXIS_ROOM = 30, 110, 46
+"""pixels between two maps of heads, for the lower one's title; below the last, for its numbers and the colours; and of
+these for the numbers alone"""
 HEADS_TOP = 24
 """pixels above the first map, for its title"""
 LAYER, READABLE = (13, 26), 15
@@ -277,12 +280,10 @@ class HeadMaps(Form):
             if kind == self.chosen[0] and self.chosen[1] in self.layers[kind]:
                 row, head = list(self.layers[kind]).index(self.chosen[1]), self.chosen[2]
                 frames = [frame((head, head), (row, row), CHOSEN, 3, panel)]
-        low, high = (signed(end) for end in (self.scale.low, self.scale.high))
         layout[f"xaxis{suffix(panel)}"] |= {"title": {"text": "head", "standoff": 4}}
-        # The blank line keeps the title off the bar, on which Plotly draws it where the picture is narrow.
-        title = {"text": f"colours: {low} to {high}{self.unit}<br> ", "side": "top"}
-        bar = {"thickness": 12, "nticks": 5, "orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0}
-        bar |= {"title": title}
+        # Not at the container's edge, where Plotly draws the title on the bar.
+        title = {"text": f"colours: {span(self.scale.low, self.scale.high)}{self.unit}", "side": "top"}
+        bar = bar_below(0.5, 0.8, AXIS_ROOM / plot) | {"thickness": 12, "nticks": 5, "title": title}
         colours = {"colorscale": self.scale.colours, "cmin": self.scale.low, "cmax": self.scale.high, "colorbar": bar}
         return figure(
             traces,
@@ -307,7 +308,7 @@ class HeadMaps(Form):
         cells = [cell for cell in np.ndindex(values.shape) if np.isfinite(values[cell])]
         texts = np.full(values.shape, "", dtype=object)
         for cell in cells:
-            texts[cell] = f"{values[cell]:{self.number}}".replace("-", "−")
+            texts[cell] = signed(values[cell], self.number)
         return [
             heatmap(
                 panel=panel,
@@ -323,7 +324,9 @@ class HeadMaps(Form):
                 panel=panel,
                 x=[head for _, head in cells],
                 y=[row for row, _ in cells],
-                customdata=[(kind, self.layers[kind][row], head, f"{values[row, head]:.7g}") for row, head in cells],
+                customdata=[
+                    (kind, self.layers[kind][row], head, signed(values[row, head], ".7g")) for row, head in cells
+                ],
                 hover=f"{self.names[kind]}<br>layer %{{customdata[1]}}, head %{{customdata[2]}}<br>{self.what} "
                 f"<b>%{{customdata[3]}}</b>{self.unit}<br>click to choose this head",
                 **INVISIBLE,

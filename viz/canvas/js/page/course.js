@@ -25,9 +25,9 @@ class View {
     const { title, steps, number, here, overview } = this.data;
     const step = steps[number];
     const way = element("div", "way");
-    way.append(element("span", "title", title || "Course"), element("span", "", `Step ${number + 1} of ${steps.length}`));
-    if (number > 0) way.append(link("← Back", steps[number - 1].link));
-    if (number + 1 < steps.length) way.append(link("Next →", steps[number + 1].link, "go"));
+    way.append(element("span", "title", title || tr("Course")), element("span", "", tr("Step {number} of {count}", { number: number + 1, count: steps.length })));
+    if (number > 0) way.append(link(`← ${tr("Back")}`, steps[number - 1].link));
+    if (number + 1 < steps.length) way.append(link(`${tr("Next")} →`, steps[number + 1].link, "go"));
     way.append(link(number + 1 < steps.length ? tr("All steps") : tr("All steps and my answers"), overview));
     const nodes = [way];
     if (!here) {
@@ -63,8 +63,8 @@ class View {
       message,
     );
     const start = element("div", "way");
-    start.append(element("span", "title", title || "Course"), element("span", "", `${steps.length} steps`));
-    start.append(link("Start", steps[0].link, "go"));
+    start.append(element("span", "title", title || tr("Course")), element("span", "", tr("Steps: {count}", { count: steps.length })));
+    start.append(link(tr("Start"), steps[0].link, "go"));
     return [
       start,
       list,
@@ -82,7 +82,7 @@ class View {
     const typed = element("div", "typed", this.answers[number] ?? "");
     field.rows = 2;
     field.value = typed.textContent;
-    field.setAttribute("aria-label", `Answer to step ${number + 1}: ${step.ask}`);
+    field.setAttribute("aria-label", tr("Answer to step {number}: {question}", { number: number + 1, question: step.ask }));
     field.placeholder = tr("Your answer, kept in this browser");
     field.addEventListener("input", () => {
       typed.textContent = field.value;

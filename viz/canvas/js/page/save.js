@@ -14,7 +14,7 @@ class View {
       const row = element("div", "row");
       const buttons = ["png", "svg"].map((format) => {
         const save = element("button", "", format.toUpperCase());
-        save.setAttribute("aria-label", `Save as ${format.toUpperCase()}: ${target.title}`);
+        save.setAttribute("aria-label", tr("Save as {format}: {title}", { format: format.toUpperCase(), title: target.title }));
         save.addEventListener("click", () => {
           const found = (target.component ? saveComponent : savePlotly)(target, format, caption);
           message.textContent = found ? "" : tr("This picture is not on the page at the moment.");
