@@ -315,7 +315,7 @@ def own_vectors(
         "largest": float(max(np.linalg.eigvalsh(jacobian).max(), 0)),
     }
     shows = {
-        "maps": Maps(rows, names, maps, layout={"height": 440}),  # room for both colour bars
+        "maps": Maps(rows, names, maps, layout={"height": 370}),  # room for both colour bars
         "arithmetic": Table(arithmetic, "%.3g", pinned=("key",)),
         "jacobian": Maps(names, names, {"": change}, axes=("weight of", "score of")),
     }

@@ -15,7 +15,7 @@ from viz.tokens import Verbatim, labels, text_width
 
 Array = np.ndarray
 
-STEP_HEIGHT = 400
+STEP_HEIGHT = 290
 _LINE = f"""<style>
 .written {{ display: flex; flex-wrap: wrap; gap: 0.25rem; font-family: {FONT}; font-size: 1rem; }}
 .written :is(.given, button) {{ display: inline-block; height: auto; min-width: 0; padding: 0.05rem 0.45rem;
@@ -73,7 +73,7 @@ def sampling_bars(pieces: Sequence[str], before: Array, after: Array, sampled: i
     bars = _candidate_series(names, series)
     for bar in bars:
         bar["text"] = [tr("cut") if value == 0 else text for value, text in zip(bar["x"], bar["text"], strict=True)]
-    return _candidate_figure(bars, STEP_HEIGHT + 60, marked, sampled)
+    return _candidate_figure(bars, STEP_HEIGHT + 170, marked, sampled)
 
 
 def temperature_bars(pieces: Sequence[str], probabilities: Mapping[str, Array], others: int) -> go.Figure:

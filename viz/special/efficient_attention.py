@@ -12,7 +12,7 @@ from viz.tokens import MOST_ROOM, axis_ticks, text_width
 
 Array = np.ndarray
 Names = Sequence[str]
-HEAD, MOST_CELLS = 78, 300
+HEAD, MOST_CELLS = 78, 250
 """pixels above a map, for the colour bar, and of the map at most"""
 UPRIGHT = {"autorange": "reversed", "showgrid": False, "zeroline": False}
 
@@ -60,7 +60,7 @@ def tile_chart(scores: Array, names: tuple[Names, Names], tiles: Array, step: in
     limits = symmetric_range(scores[np.isfinite(scores)])
     return figure(
         traces,
-        height=HEAD + cells_height(len(rows), MOST_CELLS, 22) + 54 + slanted_room(names[1], MOST_ROOM),
+        height=HEAD + cells_height(len(rows), MOST_CELLS, 13) + 54 + slanted_room(names[1], MOST_ROOM),
         margin={"t": HEAD, "b": 54 + slanted_room(names[1], MOST_ROOM), "l": 62 + text_width(names[0])},
         coloraxis=signed_axis(limits),
         xaxis={"title": "key", "tickangle": -60, "showgrid": False} | axis_ticks(names[1]),
@@ -91,7 +91,7 @@ def output_chart(o: Array, queries: Names, limits: tuple[float, float], rows: tu
                 hover="O <b>%{z:.5g}</b><br>%{y}<br>dimension %{x}",
             )
         ],
-        height=HEAD + cells_height(len(queries), MOST_CELLS, 22) + 74,
+        height=HEAD + cells_height(len(queries), MOST_CELLS, 13) + 74,
         margin={"t": HEAD, "b": 74, "l": 62 + text_width(queries)},
         coloraxis=signed_axis(limits),
         xaxis={"title": "dimension of the value", "showgrid": False},

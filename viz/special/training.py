@@ -39,7 +39,7 @@ def smoothing_chart(tokens: Sequence[str], target: Array, model: Array, right: i
             )
             for name, values, colour, symbol in series
         ],
-        height=110 + 28 * len(names),
+        height=110 + 26 * len(names),
         legend=LEGEND_ABOVE,
         xaxis=_decades(target, model) | {"title": "probability (log), of the whole vocabulary", "type": "log"},
         yaxis=merge(candidate_axis(names, right), {"showgrid": True}),

@@ -66,7 +66,7 @@ def alternative_bars(tokens: Sequence[str], probabilities: Array, written: int, 
     click = {"selected": {"textfont": {"color": GUIDE}}, "unselected": {"textfont": {"color": GUIDE}}}
     return figure(
         [candidate_bars(names, with_rest(probabilities), "probability", marker, **click)],
-        height=90 + 26 * len(names),
+        height=90 + 22 * len(names),
         margin={"l": 21 + text_width(names)},
         xaxis=PERCENT | {"title": "probability, whole vocabulary"},
         yaxis=candidate_axis(names, written),

@@ -65,7 +65,7 @@ def log_probability_bars(next_tokens: Sequence[str], before: Array, after: Array
         [position_bars(names, values, name, marker, unit=" nats", panel=n) for name, values, marker, n in series],
         grid(2, shared_xaxes=True, vertical_spacing=0.08, xaxis=token_ticks(next_tokens)),
         GROUPED_BARS,
-        height=430,
+        height=EACH_TOKEN,
         xaxis2={"title": "target token"},
         yaxis={"title": "log p (nats)"},
         yaxis2={"title": "difference (nats)"},
@@ -99,14 +99,14 @@ def candidate_change_bars(tokens: Sequence[str], before: Array, after: Array, wr
             yaxis=candidate_axis(names, written) | {"range": [len(names) - 0.4, -0.6]},
         ),
         GROUPED_BARS,
-        height=120 + 40 * len(names),
+        height=110 + 26 * len(names),
         xaxis={"range": [0, 1.15], "tickvals": [0, 0.5, 1], "title": "probability"},
         xaxis2={"range": [low, high], "nticks": 4, "title": "difference"},
     )
 
 
-MAPS, HEADS = 330, 400
-"""pixels of pictures below three rows of controls, and below two, so that they are on a screen of 1280 x 720"""
+MAPS, EACH_TOKEN, HEADS = 330, 400, 400
+"""pixels of pictures below three rows of controls, and of two below two, so that they are on a screen of 1280 x 720"""
 OWN = "own"
 """the choice of showing the head that was chosen, whatever changed most"""
 

@@ -15,7 +15,6 @@ from viz.figure import (
     scatter,
     suffix,
 )
-from viz.forms import TALLEST_BELOW_CONTROLS
 from viz.theme import GUIDE, OKABE_ITO
 from viz.tokens import labels, token_ticks
 
@@ -72,7 +71,7 @@ def path_chart(
             yaxis=NO_GRID,
         ),
         merge(axes, last),
-        height=TALLEST_BELOW_CONTROLS,
+        height=410,
         showlegend=False,
         margin={"l": 64, "r": 20, "t": 30, "b": 90},
         hovermode="closest",

@@ -44,6 +44,7 @@ class View extends Picture {
     const [{ focused }, cell] = [this.cursor, same ? this.cursor.cell : null];
     this.build();
     this.draw();
+    if (!same) this.showChosen();
     if (focused) this.cursor.resume(cell);
   }
 
@@ -94,10 +95,8 @@ class View extends Picture {
   // The same for all steps, so that nothing below the stage moves; in the present view the rest of the window.
   stageHeight() {
     if (this.narrow) return LINE_OF_ONE * this.equations.length;
-    const [queries, keys] = ["query", "key"].map((name) => this.header.labels[name].length);
-    const height = clamp(270 + 12 * (queries + 2 * keys), 480, 900);
     const room = roomOf(this.root);
-    if (room === null) return height - this.redraw.height;
+    if (room === null) return roomBelow(ABOVE_STAGE, LOWEST, TALLEST) - this.redraw.height;
     const { top } = this.stage.getBoundingClientRect();
     return Math.max(room - (top - this.root.getBoundingClientRect().top) / zoomOf(this.root), 200);
   }
@@ -110,11 +109,29 @@ class View extends Picture {
     pen.font = `600 ${FONT_SIZE}px ${this.theme.font}`;
     const height = this.stageHeight();
     this.stage.style.height = this.narrow ? "auto" : `${height}px`;
-    this.drawMatrices(pen, height);
+    const whole = Math.max(height, roomOf(this.root) === null ? this.readableHeight() : 0);
+    this.drawMatrices(pen, whole);
     // How wide captions are is known only now.
-    if (this.zoom === 1 && this.stage.scrollWidth > this.stage.clientWidth) this.drawMatrices(pen, height, true);
+    if (this.zoom === 1 && this.stage.scrollWidth > this.stage.clientWidth) this.drawMatrices(pen, whole, true);
     this.drawLegend();
     this.mark();
+  }
+
+  // At which each token has a line for its label, as far as a screen and a half has room; the stage scrolls over them.
+  readableHeight() {
+    const tokens = (parts) => Math.max(...parts.map(({ rows }) => rows?.labels.length ?? 0));
+    const heights = this.equations.map((parts) => AROUND + LABEL_HEIGHT * tokens(parts));
+    return Math.min(heights.reduce((sum, height) => sum + height), MOST_SCROLLED);
+  }
+
+  // Scrolls to the chosen row of the first equation, if it is not in view.
+  showChosen() {
+    const matrix = this.equations[0].findLast((part) => part.rows);
+    const row = this.chosen[matrix.rows.name];
+    if (this.narrow || row === undefined) return;
+    const middle = matrix.marks.offsetTop + matrix.margins.top + (row + 0.5) * matrix.cellHeight;
+    const seen = middle > this.stage.scrollTop && middle < this.stage.scrollTop + this.stage.clientHeight;
+    if (!seen) this.stage.scrollTop = middle - this.stage.clientHeight / 2;
   }
 
   drawMatrices(pen, height, compact = false) {
@@ -219,6 +236,9 @@ class View extends Picture {
 }
 
 const NARROW = 600; // pixels
+const ABOVE_STAGE = 366; // pixels of page: heading, step, tabs, what the step does, the toolbar
+const [LOWEST, TALLEST] = [310, 900]; // pixels of the stage
+const [AROUND, MOST_SCROLLED] = [110, 900]; // pixels around the cells of an equation, and of all that a stage scrolls over
 const LINE_OF_ONE = 360; // pixels, height of a matrix on a line of its own
 
 // The equation's parts, with an operator before the matrix that follows it.

@@ -2,7 +2,8 @@
 // The move_query component: a query is dragged through the plane of the keys, and the weights follow.
 // The part of the query outside the plane stays; its share of each score came with the data, so the weights are exact.
 
-const TALLEST = 440; // pixels of the plane
+const ABOVE_PLANE = 356; // pixels of page: heading, tabs, the row's number, the controls
+const [LOWEST, TALLEST] = [330, 440]; // pixels of the plane
 const NARROW = 640; // pixels: below this the weights are under the plane
 const NEAR = 14; // pixels from a query's own place, within which letting go snaps to it
 const KEY_STEPS = 40; // presses of an arrow key across the plane
@@ -192,11 +193,13 @@ class View extends Picture {
     this.theme = themeOf(this.root);
     const wide = this.width >= NARROW;
     this.root.classList.toggle("narrow", !wide);
-    // In Present, what the controls leave of the window.
+    // In Present, what the controls leave of the window; else what the page leaves of it.
     const room = roomOf(this.root);
     this.root.classList.toggle("present", room !== null);
-    const tallest = room === null ? TALLEST : Math.max(room - this.top.offsetHeight, 200);
-    const size = Math.round(wide ? Math.min(this.width * 0.58, tallest * 1.3) : this.width);
+    const onPage = wide ? roomBelow(ABOVE_PLANE, LOWEST, TALLEST) : TALLEST;
+    const tallest = room === null ? onPage : Math.max(room - this.top.offsetHeight, 200);
+    const widest = room === null ? TALLEST : tallest;
+    const size = Math.round(wide ? Math.min(this.width * 0.58, widest * 1.3) : this.width);
     this.view = viewOf(this, size, Math.min(tallest, size));
     if (wide) this.row.panel.style.height = `${this.view.height}px`;
     else this.row.panel.style.removeProperty("height");

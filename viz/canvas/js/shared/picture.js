@@ -43,6 +43,12 @@ class Picture {
   }
 }
 
+// Pixels that the window leaves below `above` pixels of page, so that a picture ends on the screen on which it begins;
+// not below `least`, nor above `most`.
+function roomBelow(above, least, most) {
+  return clamp(window.innerHeight - above, least, most);
+}
+
 // A legend's entry: what has these colours, and the colours between the two ends of their range.
 function colourRange(names, low, table, high) {
   const entry = element("span", "range");

@@ -1,7 +1,8 @@
 // needs: shared/picture.js shared/tau_slider.js matrices/matrices_draw.js temperature/temperature_row.js
 // The temperature component: one head's weights, computed from its scores again at every move of the slider.
 
-const STAGE_HEIGHT = 460; // pixels, as in temperature.css
+const ABOVE_STAGE = 368; // pixels of page: heading, tabs, the row's number, the slider
+const [LOWEST, TALLEST] = [340, 460]; // pixels of the map and its row; the latter also where they stand below each other
 const AROUND_MAP = 10;
 const NARROW = 640; // pixels: below this the row is under the map
 const TICK_LABELS = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20];
@@ -98,19 +99,20 @@ class View extends Picture {
     const range = colourRange([tr("attention weight")], "0", this.tables[this.weights.scale], "1");
     const masked = this.weights.allowed.includes(0) ? [element("span", "hatched", tr("masked"))] : [];
     this.legend.replaceChildren(range, ...masked);
-    const height = this.stageHeight();
+    const height = this.stageHeight(wide);
     layOut([[this.arranged]], (wide ? this.width * 0.6 : this.width) - 8, height - AROUND_MAP + CAPTION, 1, pen);
     this.row.measure(this.weights.columns.size);
     this.drawWeights();
     this.mark();
   }
 
-  // In Present, what the slider leaves of the window.
-  stageHeight() {
+  // In Present, what the slider leaves of the window; else what the page leaves of it.
+  stageHeight(wide) {
     const room = roomOf(this.root);
-    const height = room === null ? STAGE_HEIGHT : Math.max(room - this.control.offsetHeight, 200);
+    const onPage = wide ? roomBelow(ABOVE_STAGE, LOWEST, TALLEST) : TALLEST;
+    const height = room === null ? onPage : Math.max(room - this.control.offsetHeight, 200);
     this.root.classList.toggle("present", room !== null);
-    if (room !== null) this.stage.style.height = `${height}px`;
+    this.stage.style.height = room !== null || wide ? `${height}px` : "";
     return height;
   }
 
