@@ -99,7 +99,7 @@ def candidate_change_bars(tokens: Sequence[str], before: Array, after: Array, wr
             yaxis=candidate_axis(names, written) | {"range": [len(names) - 0.4, -0.6]},
         ),
         GROUPED_BARS,
-        height=110 + 26 * len(names),
+        height=94 + 24 * len(names),
         xaxis={"range": [0, 1.15], "tickvals": [0, 0.5, 1], "title": "probability"},
         xaxis2={"range": [low, high], "nticks": 4, "title": "difference"},
     )
