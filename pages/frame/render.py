@@ -565,7 +565,7 @@ def _draw_control(control: Control, key: str, offer: Offer, place: Any, named: C
         case "choice":
             return controls.choice(offer.label, offer.options, key, default=offer.start, **common)
         case "steps":
-            return controls.steps(offer.label, offer.options, key, default=offer.start, **common)
+            return _draw_noted(controls.steps, key, offer, common)
         case "several":
             return controls.several(offer.label, offer.options, offer.start, key, max_selections=offer.most, **common)
         case "text":
@@ -577,7 +577,7 @@ def _draw_control(control: Control, key: str, offer: Offer, place: Any, named: C
             return controls.pictured(key, offer.start)
         case "run":
             return offer.start
-    return _draw_menu(key, offer, common)
+    return _draw_noted(controls.select, key, offer, common)
 
 
 def _prepare(control: Control, key: str, offer: Offer, named: Callable[[str], list[Any]]) -> None:
@@ -598,12 +598,12 @@ def _draw_number(control: Control, key: str, offer: Offer, common: Mapping[str, 
     return draw(offer.label, offer.limits, offer.start, key, step=control.step, **common)
 
 
-def _draw_menu(key: str, offer: Offer, common: Mapping[str, Any]) -> Any:
-    """A menu; a number that it no longer has becomes its last, and a link that asks for what it lacks gets a note."""
+def _draw_noted(draw: Callable[..., Any], key: str, offer: Offer, common: Mapping[str, Any]) -> Any:
+    """A number that is no longer offered becomes the last one, and a link that asks for what is not gets a note."""
     if list(offer.options) == list(range(len(offer.options))):
         controls.clamp(key, (0, len(offer.options) - 1))
     linked, notes = key not in st.session_state, []
-    value = controls.select(offer.label, offer.options, key, default=offer.start, notes=notes, **common)
+    value = draw(offer.label, offer.options, key, default=offer.start, notes=notes, **common)
     for note in notes if linked else ():
         st.info(as_markdown(note.replace(key, offer.label.lower(), 1)), icon=":material/info:")
     return value

@@ -99,8 +99,8 @@ class Control:
     unlinked: str = ""
     """why the link does not hold the value; empty: it does"""
     help: str | Callable | None = None
-    step: float = 1
-    """between two numbers of a slider; a float: its numbers are floats"""
+    step: int = 1
+    """between two numbers of a slider"""
     look: str = "menu"
     """menu, choice, steps, number, slider, player, toggle, several or text; no view draws the others: pictured, which
     pictures set, and run, which widgets make"""
@@ -142,7 +142,7 @@ class Control:
     def take(self, value: Any) -> Any:
         """What a move in a picture chooses: a number, an option, or the nearest option on a logarithmic scale."""
         if self.limits is not None:
-            return type(self.step)(value)
+            return int(value)
         if self.look in ("text", "pictured") or callable(self.options) or value in self.options:
             return value
         return min(self.options, key=lambda option: abs(math.log(option / float(value))))
@@ -191,8 +191,13 @@ def number(label: Any, limits: Any, start: Any = None, **more: Any) -> Any:
     return Control(label, start, limits=limits, look="number", **more)
 
 
+def decimals(first: float, last: float, step: float) -> tuple[float, ...]:
+    """The numbers of a slider that is not of integers, with at most two decimals: for `steps`."""
+    return tuple(round(first + i * step, 2) for i in range(round((last - first) / step) + 1))
+
+
 def slider(label: Any, limits: Any, start: Any = None, **more: Any) -> Any:
-    """A number on a slider, an integer unless its `step` is a float."""
+    """An integer on a slider."""
     return Control(label, start, limits=limits, look="slider", **more)
 
 

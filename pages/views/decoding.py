@@ -25,7 +25,7 @@ from model.generation.steps import EXTRA_LENGTH, steps_of
 from model.run import Run
 from model.trace import Array, Trace
 from pages.views import Need, OnRequest, Result, answer, view
-from pages.views.controls import choice, menu, number, slider
+from pages.views.controls import choice, decimals, menu, number, slider, steps
 from pages.views.names import ALIGNMENT, Alignment, align
 from viz.canvas.beam_tree import hypotheses_table, tree_picture
 from viz.drawing import Drawing
@@ -223,7 +223,7 @@ def _hypotheses(run: Run, beam: int, alpha: float) -> dict[int, str]:
 
 
 BEAM = slider(f"Beam size (paper: {PAPER_BEAM})", (1, 8), PAPER_BEAM, key="decoding-beam")
-ALPHA = slider(f"Length penalty α (paper: {PAPER_ALPHA})", (0.0, 2.0), PAPER_ALPHA, key="decoding-alpha", step=0.1)
+ALPHA = steps(f"Length penalty α (paper: {PAPER_ALPHA})", decimals(0.0, 2.0, 0.1), PAPER_ALPHA, key="decoding-alpha")
 HYPOTHESIS = menu("Attention along the back-pointers of", _hypotheses, key="decoding-hypothesis")
 
 
@@ -307,9 +307,9 @@ def _sample(
     return sample_again(opened.model, trace, sampling, seed, n, *limit)
 
 
-TEMPERATURE = slider("Output temperature T", (0.1, 3.0), 1.0, key="decoding-temperature", step=0.1)
+TEMPERATURE = steps("Output temperature T", decimals(0.1, 3.0, 0.1), 1.0, key="decoding-temperature")
 TOP_K = number("Top-k (0: all)", lambda run: (0, run.trace.logits.shape[-1]), key="decoding-top-k")
-TOP_P = slider("Top-p (1: all)", (0.05, 1.0), 1.0, key="decoding-top-p", step=0.05)
+TOP_P = steps("Top-p (1: all)", decimals(0.05, 1.0, 0.05), 1.0, key="decoding-top-p")
 SEED = number("Seed", (0, LARGEST_SEED), key="decoding-seed")
 SAMPLE = choice("Show the draw of sample", range(1, SAMPLES + 1), key="decoding-sample")
 
@@ -364,7 +364,7 @@ def _rerun(opened: Checkpoint, trace: Trace, row: int, temperature: float) -> di
     return two_temperatures(opened.model, trace, row, temperature)
 
 
-EITHER = slider("Temperature, output or attention", (0.2, 5.0), 2.0, key="decoding-either", step=0.1)
+EITHER = steps("Temperature, output or attention", decimals(0.2, 5.0, 0.1), 2.0, key="decoding-either")
 
 
 @view("Two temperatures", code=(two_temperatures,), needs=WRITES)

@@ -10,7 +10,7 @@ from model.language import Numeral
 from model.run import Run
 from model.trace import Array
 from pages.views import OnRequest, Result, view
-from pages.views.controls import choice, number, slider, text
+from pages.views.controls import choice, decimals, number, steps, text
 from viz.forms import Line, Lines, Mark
 from viz.theme import OKABE_ITO
 
@@ -49,7 +49,7 @@ START = number(
     lambda run, text, size: _tokens(run, text) - size,
     key="long_first",
 )
-TAU = slider("Temperature τ of these weights", (0.1, 5.0), 1.0, step=0.1, key="long_tau")
+TAU = steps("Temperature τ of these weights", decimals(0.1, 5.0, 0.1), 1.0, key="long_tau")
 CACHE = choice(
     "Keys a query sees",
     _caches,

@@ -1,6 +1,7 @@
 """Positional encoding: what the model adds to its embeddings or does in its attention, and runs without it."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -177,7 +178,7 @@ def order(run: Run, seed: int = SEED, typed: str | None = ORDER, left_out: str |
 
 def _read_order(typed: str, count: int) -> tuple[int, ...] | None:
     """Numbers separated by spaces or commas; None unless they name each word exactly once."""
-    parts = typed.replace(",", " ").split()
+    parts = [part for part in re.split(r"[\s,，、]+", typed) if part]
     if not all(part.isascii() and part.isdigit() and len(part) < 5 for part in parts):
         return None
     places = tuple(map(int, parts))

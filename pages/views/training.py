@@ -80,7 +80,7 @@ from model.trace import Array, Attention, Trace
 from model.training.loss import cross_entropies, label_smoothed_loss, smoothed_shares, target_entropy
 from model.training.schedule import FittedSchedule, fit_schedule, noam, schedule_curve
 from pages.views import Need, Result, answer, view
-from pages.views.controls import SWITCH, choice, menu, number, several, slider, steps, text, toggle
+from pages.views.controls import SWITCH, choice, decimals, menu, number, several, slider, steps, text, toggle
 from pages.views.names import POSITION, axes, card_of, is_outdated
 from viz.forms import Line, Lines, Map, Maps, Mark, Outcome, Scale, Table, Texts
 from viz.labels import say_label, say_options
@@ -220,7 +220,7 @@ def schedule(run: Run, warmup: int = WARMUP) -> Result:
     return Result({"schedule": chart}, facts)
 
 
-EPSILON = slider("Label smoothing ε", (0.0, 0.5), PAPER_SMOOTHING, key="epsilon", step=0.01)
+EPSILON = steps("Label smoothing ε", decimals(0.0, 0.5, 0.01), PAPER_SMOOTHING, key="epsilon")
 
 
 @view(

@@ -278,9 +278,9 @@ def positions_at(pairs: Pairs, typed: str) -> Pairs:
     Raises:
         ValueError: what was typed names no positions.
     """
-    if typed.strip().lower() in ("", ALL):
+    if typed.strip().lower() in ("", ALL, tr("all")):
         return pairs
-    parts = [part for part in re.split(r"[\s,;]+", typed) if part]
+    parts = [part for part in re.split(r"[\s,;，；、]+", typed) if part]
     if not all(re.fullmatch(r"\d{1,5}(-\d{1,5})?", part, re.ASCII) for part in parts):
         raise ValueError(sentence("Type “all”, or positions as numbers, or as pairs left-right: 2-3, 5."))
     numbers = [[int(number) for number in part.split("-")] for part in parts]

@@ -10,11 +10,12 @@ import streamlit as st
 from model import interventions as change
 from model.analysis.positions.word_order import shuffle_words
 from model.interventions import Intervention, describe, scaling_in_words
-from model.language import later, sentence, tr, tr_error
+from model.language import Numeral, later, sentence, tr, tr_error
 from model.run import TAUS, Run
 from model.trace import KIND_TITLES
+from pages.views.controls import decimals
 from pages.widgets.changes import add, list_version, why_unsupported
-from pages.widgets.controls import Options, number, select, several, slider, steps
+from pages.widgets.controls import Options, number, select, several, steps
 from viz.labels import say_label
 from viz.tokens import numbered
 
@@ -62,13 +63,15 @@ def build(run: Run, drawn: int) -> None:
 
 
 def _temperature(run: Run) -> Intervention:
-    tau = steps("τ", {tau: f"{tau:g}" for tau in TAUS}, "what_if_tau", default=0.5, unlinked=DRAFT)
+    taus = {tau: tr(Numeral(f"{tau:g}")) for tau in TAUS}
+    tau = steps("τ", taus, "what_if_tau", default=0.5, unlinked=DRAFT)
     return change.AttentionTemperature(tau, **_place(run))
 
 
 def _gate(run: Run) -> Intervention:
     left, right = st.columns(2)
-    gate = slider(tr("Gate"), (0.0, 1.0), 0.0, "what_if_gate", step=0.05, place=left, unlinked=DRAFT)
+    gates = {gate: tr(Numeral(gate)) for gate in decimals(0.0, 1.0, 0.05)}
+    gate = steps(tr("Gate"), gates, "what_if_gate", place=left, unlinked=DRAFT)
     words = {"zero": tr("zero"), "mean": tr("its mean (decoder: up to the query)")}
     mode = _pick(tr("What is removed is replaced by"), "mode", words, right)
     return change.HeadGate(gate, mode=mode, **_place(run))

@@ -229,16 +229,16 @@ def number(
 
 def slider(
     label: str,
-    limits: tuple[float, float],
-    default: float,
+    limits: tuple[int, int],
+    default: int,
     key: str,
     *,
-    step: float = 1,
+    step: int = 1,
     place: Any = st,
     unlinked: str = "",
     **options: Any,
-) -> Any:
-    """A number on a slider, an int where limits, default and step are ints; arguments as in `number`."""
+) -> int:
+    """An integer on a slider; arguments as in `number`. Streamlit writes others in English: `steps`."""
     clamp(key, limits)
     register(key, default)
     return place.slider(label, *limits, default, step, key=key, **_keep(key, unlinked), **options)
@@ -505,8 +505,11 @@ def table(frame: pd.DataFrame, *, floats: str = "%.3g", height: int | str = "con
         floats: format of its columns of floats, as in `written`.
         height: of the table.
     """
-    forms = dict.fromkeys(frame.select_dtypes("float"), floats) | dict.fromkeys(frame.select_dtypes("integer"), ",")
-    st.dataframe(_styled(frame, forms), hide_index=True, height=height, placeholder="")
+    st.dataframe(_styled(frame, _forms(frame, floats)), hide_index=True, height=height, placeholder="")
+
+
+def _forms(frame: pd.DataFrame, floats: str) -> dict[Any, str]:
+    return dict.fromkeys(frame.select_dtypes("float"), floats) | dict.fromkeys(frame.select_dtypes("integer"), ",")
 
 
 def _styled(frame: pd.DataFrame, forms: Mapping[str, str]) -> Styler:
@@ -516,33 +519,26 @@ def _styled(frame: pd.DataFrame, forms: Mapping[str, str]) -> Styler:
     sorts by them, and saves them.
     """
     said = say_table(frame)
-    at = {shown: partial(written, form=forms[name]) for name, shown in zip(frame, said, strict=True) if name in forms}
-    return said.style.format(at, na_rep="")
+    return said.style.format(_writers(frame, said, forms), na_rep="")
+
+
+def _writers(frame: pd.DataFrame, said: pd.DataFrame, forms: Mapping[Any, str]) -> dict[Any, Callable[[float], str]]:
+    """What writes the cells of the columns that have a form, by their names in the language of this run."""
+    return {shown: partial(written, form=forms[name]) for name, shown in zip(frame, said, strict=True) if name in forms}
 
 
 def large_table(frame: pd.DataFrame, floats: str, formats: Mapping[str, str] = MappingProxyType({})) -> None:
-    """A table of plain text and numbers for a screen that is seen from afar.
+    """A table of plain text and numbers for a screen that is seen from afar; in the visitor's language, as `table`.
 
     Args:
         frame: what it holds.
-        floats: format of its columns of floats, as of printf.
-        formats: that of single columns; "percent" is one, too.
+        floats: format of its columns of floats, as in `written`.
+        formats: that of single columns.
     """
-
-    def written(value: Any, form: str) -> str:
-        if pd.isna(value):
-            return ""
-        if form == "percent":
-            return f"{value:.2%}"
-        return f"{value:,}" if form == "localized" else form % value
-
-    cells = frame.copy()
-    for name, values in frame.items():
-        form = formats.get(name, {"f": floats, "i": "localized", "u": "localized"}.get(values.dtype.kind, ""))
-        if form:
-            cells[name] = [written(value, form) for value in values]
-    texts = say_table(cells)
-    st.html(texts.to_html(index=False, border=0, classes="present-table", na_rep=""))
+    said = say_table(frame).astype(object)
+    for name, write in _writers(frame, said, _forms(frame, floats) | dict(formats)).items():
+        said[name] = said[name].map(write)
+    st.html(said.where(said.notna(), "").to_html(index=False, border=0, classes="present-table"))
 
 
 def explained_table(table: Table, key: str, alt: str, on_select: Callable[[], None]) -> None:

@@ -6,6 +6,7 @@ tokens. Its numbers are views, for the export (pages/views/long_text.py).
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -201,9 +202,9 @@ def _choose_window(run: Run, text: str) -> tuple[long.Span, float]:
     size = controls.choice(sizes.label, sizes.options, views.SIZE.key, default=sizes.start, place=left)
     starts = views.START.offer(run, {"text": text, "size": size})
     start = controls.number(starts.label, starts.limits, starts.start, views.START.key, place=middle)
-    tau = controls.slider(
-        views.TAU.label, views.TAU.limits, views.TAU.start, views.TAU.key, step=views.TAU.step, place=right
-    )
+    taus = views.TAU.offer(run, {})
+    controls.take_label(views.TAU.key, taus.options, partial(views.TAU.named, run, {}), of_several=False)
+    tau = controls.steps(taus.label, taus.options, views.TAU.key, default=taus.start, place=right)
     return (start, start + size), tau
 
 

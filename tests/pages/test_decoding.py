@@ -57,7 +57,7 @@ def test_a_step_shows_its_row_of_the_run(open_app: Callable, translator: "Transl
 
 def test_the_table_of_finished_sentences_is_the_plain_search(open_app: Callable, translator: "Translator") -> None:
     app = typed(open_app, part="Beam", **{"decoding-beam": "3"})
-    app.slider(key="decoding-alpha").set_value(1.5).run()
+    app.select_slider(key="decoding-alpha").set_value(1.5).run()
     (expected,) = beam_search(translator.model, [ids_of(translator)], 3, 1.5)
     shown = table(app, "score").head(3)
     assert list(shown["log p(Y | X)"]) == pytest.approx([h.log_probability for h in expected], abs=1e-4)

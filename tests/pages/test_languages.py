@@ -406,3 +406,25 @@ def test_a_link_made_in_one_language_opens_with_its_choices_in_every_other(
         again = open_app(f"pages/{page}.py", source="A dog sleeps.", lang=opened, **{control: label})
         assert not again.exception
         assert again.segmented_control(key=control).value == value
+
+
+@pytest.mark.parametrize("made", ["en", "de"])
+def test_a_number_on_a_slider_is_written_as_the_language_writes_it_and_travels(made: str, open_app: Callable) -> None:
+    written = {"en": "0.8", "de": "0,8", "zh": "0.8"}
+    link = {"source": "A dog sleeps.", "part": {"en": "Sampling", "de": "Ziehen (Sampling)"}[made]}
+    for opened in written:
+        app = open_app("pages/decoding.py", lang=opened, **link, **{"decoding-temperature": written[made]})
+        slider = app.select_slider(key="decoding-temperature")
+        assert not app.exception
+        assert slider.value == 0.8
+        assert slider.format_func(slider.value) == written[opened]
+
+
+def test_a_number_that_a_slider_does_not_have_gets_a_note_in_the_language(open_app: Callable) -> None:
+    notes = {}
+    for code in languages():
+        app = open_app("pages/decoding.py", lang=code, **{"decoding-alpha": "0.65"})
+        assert app.select_slider(key="decoding-alpha").value == 0.6
+        notes[code] = {note.value for note in app.info}
+    assert all(notes.values())
+    assert not notes["en"] & (notes["de"] | notes["zh"])

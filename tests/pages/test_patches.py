@@ -10,7 +10,9 @@ import pytest
 from model.analysis.runs.patching import patch_from, stream_path
 from model.interventions import Patch
 from model.interventions.link import decode
+from model.language import speaking, tr
 from model.run import Request, Run
+from pages.text import languages
 from pages.views import side_by_side, two_texts
 from tests.pages.figures import figure, words
 
@@ -86,10 +88,18 @@ def test_every_address_can_be_patched_or_says_why_not(pair: tuple[Run, Run]) -> 
         ("2", ((2, 2),)),
         ("0", ((0, 1),)),
         ("3-1; 5", ((3, 1), (5, 5))),
+        ("3-1\uff0c5", ((3, 1), (5, 5))),
     ],
 )
 def test_positions_by_hand_are_pairs_of_left_and_right(typed: str, expected: tuple) -> None:
     assert two_texts.positions_at(((0, 1), (2, 2)), typed) == expected
+
+
+def test_all_positions_are_named_in_any_language() -> None:
+    for one in languages().values():
+        with speaking(one):
+            for typed in ("all", tr("all")):
+                assert two_texts.positions_at(((0, 1), (2, 2)), typed) == ((0, 1), (2, 2))
 
 
 @pytest.mark.parametrize("typed", ["x", "1-2-3", "-1", "1.5", "<b>", "9" * 9])

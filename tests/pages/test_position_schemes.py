@@ -98,7 +98,7 @@ def test_without_a_learned_table_the_page_says_what_the_paper_found(shown: Calla
     ],
 )
 def test_both_orders_are_real_runs(shown: Callable, translator: "Translator", kind: str, off: str, side: str) -> None:
-    app = shown(part=ORDER, pe_order="4 1, 2 3 0", pe_off=off, kind=KINDS[kind], layer="1", head="3")
+    app = shown(part=ORDER, pe_order="4 1, 2 3\uff0c0", pe_off=off, kind=KINDS[kind], layer="1", head="3")
     trace = translator.trace(SOURCE, TEXT)
     permutation = reorder(trace.src_tokens, (4, 1, 2, 3, 0))
     runs = [run_both_orders(translator, trace, permutation, sides, (kind, 1)) for sides in ((), SIDES[side])]

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.analysis.heads.softmax import softmax, softmax_peaks
-from model.language import sentence
+from model.language import language, sentence
 from model.trace import Array
 
 MOST_ROWS, MOST_WIDTH, LARGEST = 12, 16, 1e6
 WIDTHS = tuple(2**power for power in range(11))
 """d_k from 1 to 1,024"""
+AS_TYPED = str.maketrans("−，；", "-,;")
+"""what a keyboard may write for a minus sign, and for what parts numbers and rows"""
 QUERIES = 128
 """random ones, of each width"""
 
@@ -31,6 +33,8 @@ class Rows:
 def read_rows(text: str, what: str) -> Rows:
     """Vectors of one width: rows parted by semicolons, numbers by spaces or commas, before them a name or none.
 
+    Where the language of this run has a decimal comma, a comma right before a digit is one: 0,5 is 0.5.
+
     Args:
         text: such as "cat 1 0; dog 0.8 0.6".
         what: they are, for the sentences.
@@ -38,7 +42,10 @@ def read_rows(text: str, what: str) -> Rows:
     Raises:
         ValueError: the sentence says what to type.
     """
-    written = [re.split(r"[\s,]+", row.strip()) for row in text.replace("\u2212", "-").split(";") if row.strip(" ,\t")]
+    typed = text.translate(AS_TYPED)
+    if language().decimal == ",":
+        typed = re.sub(r",(?=\d)", ".", typed)
+    written = [re.split(r"[\s,]+", row.strip()) for row in typed.split(";") if row.strip(" ,\t")]
     if not written:
         raise ValueError(
             sentence(

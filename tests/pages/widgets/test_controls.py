@@ -3,6 +3,7 @@
 The browser writes the link, so tests/browser checks that.
 """
 
+import re
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ def page() -> None:
     last = st.session_state.get("last", 9)
     st.session_state["read"] = {
         "number": controls.number("Number", (0, last), 3, "number"),
-        "slider": controls.slider("Slider", (0.0, last / 10 + 0.1), 0.5, "slider", step=0.1),
+        "slider": controls.slider("Slider", (0, last + 1), 5, "slider"),
         "choice": controls.choice("Choice", {0: "zero", last: "last"}, "choice", notes=notes),
         "select": controls.select("Select", ["a", "b"], "select", default="b"),
         "steps": controls.steps("Steps", {0.5: "half", 2.0: "two"}, "steps", default=2.0),
@@ -62,7 +63,7 @@ def test_a_click_survives_what_the_browser_sent_before_it_knew_of_it(later, head
 
 FIRST = {
     "number": 3,
-    "slider": 0.5,
+    "slider": 5,
     "choice": 0,
     "select": "b",
     "steps": 2.0,
@@ -73,7 +74,7 @@ FIRST = {
 }
 OTHER = {
     "number": 9,
-    "slider": 0.7,
+    "slider": 7,
     "choice": 9,
     "select": "a",
     "steps": 0.5,
@@ -84,7 +85,7 @@ OTHER = {
 }
 LINK = {
     "number": ["9"],
-    "slider": ["0.7"],
+    "slider": ["7"],
     "choice": ["last"],
     "select": ["a"],
     "steps": ["half"],
@@ -94,9 +95,28 @@ LINK = {
 }
 
 
+def present_page() -> None:
+    import pandas as pd
+
+    from model.language import Language, speaking
+    from pages.widgets import controls
+
+    frame = pd.DataFrame({"n": [1000], "x": [-0.12345], "share": [0.5], "none": [None]})
+    for one in (Language(), Language("xx", decimal=",", group=".", percent=" %")):
+        with speaking(one):
+            controls.large_table(frame, "%.2f", {"share": "percent"})
+
+
+def test_a_table_of_present_has_its_numbers_as_the_language_writes_them() -> None:
+    app = AppTest.from_function(present_page, default_timeout=60).run()
+    assert not app.exception
+    cells = [re.findall("<td>(.*?)</td>", html.proto.body) for html in app.get("html")]
+    assert cells == [["1,000", "−0.12", "50.0%", ""], ["1.000", "−0,12", "50,0 %", ""]]
+
+
 def set_all(app: AppTest) -> Any:
     app.number_input(key="number").set_value(9)
-    app.slider(key="slider").set_value(0.7)
+    app.slider(key="slider").set_value(7)
     app.segmented_control(key="choice").set_value(9)
     app.selectbox(key="select").set_value("a")
     app.select_slider(key="steps").set_value(0.5)
@@ -136,7 +156,7 @@ def test_what_is_no_longer_offered_falls_back() -> None:
     assert not app.exception
     assert {key: app.session_state["read"][key] for key in ("number", "slider", "choice", "several")} == {
         "number": 5,
-        "slider": 0.6,
+        "slider": 6,
         "choice": 0,
         "several": [2],
     }

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from model.analysis.heads.own_vectors import LARGEST, MOST_ROWS, MOST_WIDTH, attend, random_widths, read_rows
+from model.language import Language, speaking
 
 Q, K, V = np.array([[1.0, -2.0, 0.5]]), np.eye(4, 3), np.arange(8.0).reshape(4, 2)
 
@@ -14,12 +15,19 @@ Q, K, V = np.array([[1.0, -2.0, 0.5]]), np.eye(4, 3), np.arange(8.0).reshape(4, 
         ("1 0; 0 1", ("", ""), [[1, 0], [0, 1]]),
         ("cat 1, 0.5; dog -2 .25 ;", ("cat", "dog"), [[1, 0.5], [-2, 0.25]]),
         ("\u22123e-2", ("",), [[-0.03]]),
+        ("1\uff0c0.5\uff1b0 1", ("", ""), [[1, 0.5], [0, 1]]),
     ],
 )
 def test_rows_are_read_as_they_are_typed(text: str, names: tuple, values: list) -> None:
     rows = read_rows(text, "Keys")
     assert rows.names == names
     np.testing.assert_array_equal(rows.values, values)
+
+
+@pytest.mark.parametrize("text", ["cat 1 0,5; dog -2 ,25", "cat 1 0.5; dog -2 .25", "cat 1, 0,5; dog -2, 0.25"])
+def test_where_the_language_has_a_decimal_comma_either_sign_is_read(text: str) -> None:
+    with speaking(Language("xx", "Erfunden", decimal=",", group=".")):
+        np.testing.assert_array_equal(read_rows(text, "Keys").values, [[1, 0.5], [-2, 0.25]])
 
 
 @pytest.mark.parametrize(
