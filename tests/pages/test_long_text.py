@@ -223,7 +223,7 @@ def test_streaming_as_a_view_compares_at_once_or_says_why_not(folder: Path, monk
         ({"size": 7}, "size is one of 16, 32, 64, 128"),
         ({"start": -1}, "start is a number from 0"),
         ({"text": " "}, "Type at least one word"),
-        ({"tau": 0}, "tau is a number from 0.1"),
+        ({"tau": 0}, "tau is one of 0.1"),
     ],
 )
 def test_a_window_that_is_not_there_is_refused(
