@@ -142,6 +142,13 @@ def server(saved_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) ->
         yield address
 
 
+@pytest.fixture(scope="session")
+def shipped_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server with the models that everybody gets."""
+    with serve(ROOT / "checkpoints", tmp_path_factory.mktemp("shipped") / "log.txt") as address:
+        yield address
+
+
 @pytest.fixture
 def cold_server(saved_checkpoints: Path, tmp_path: Path) -> Iterator[str]:
     """The address of a server that nobody has visited."""

@@ -1,6 +1,7 @@
 """Back undoes one act; a picture that fills the screen, and the keys that lead through it."""
 
 from contextlib import suppress
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import TimeoutError as TooLong
@@ -108,9 +109,14 @@ READ = """() => {
     const shown = ([, { top, bottom }]) => bottom > high + 2 && top < low - 2;
     const cut = (piece) => shown(piece) && (piece[1].top < high - 2 || piece[1].bottom > low + 2);
     const numbers = pieces.flatMap((piece, number) => (shown(piece) ? [number] : []));
-    return [numbers, pieces.filter(cut).map(([text]) => text), pieces.length];
+    const box = document.querySelector('.st-key-present-text');
+    const charts = [...box.querySelectorAll('.stPlotlyChart')].map((node) => node.getBoundingClientRect());
+    const filled = parseFloat(box.style.maxHeight) > 0.94 * parseFloat(box.style.getPropertyValue('--stage'));
+    const white = !filled && charts.some(({ top, bottom, height }) => height && bottom > high + 2 && top < low - 2);
+    return [numbers, pieces.filter(cut).map(([text]) => text), pieces.length, white];
 }""".replace("PIECES", PIECES)
-"""numbers of the pieces on the screen, what is cut of them, and how many there are on all screens"""
+"""numbers of the pieces on the screen, what is cut of them, how many there are on all screens, and whether a chart
+leaves much of the screen white"""
 
 
 @pytest.mark.parametrize("name", [PLOTLY, *OURS])
@@ -164,14 +170,40 @@ def test_every_page_fits_a_projector_with_no_label_under_16_pixels(page: Page, s
     check_fits(visitor)
 
 
+@pytest.mark.parametrize(
+    ("name", "checkpoint", "source"),
+    [("continue_text", "everyday-lm", "The old man went to the"), ("fill_in", "everyday-mlm", "She reads a <mask>.")],
+)
+def test_pages_of_other_families_fit_a_projector_too(
+    name: str, checkpoint: str, source: str, shipped_server: str, visitor: Visitor
+) -> None:
+    asked = {"checkpoint": checkpoint, "source": source, "present": "true"}
+    visitor.page.set_viewport_size(PROJECTOR)
+    visitor.page.add_init_script(WRITTEN)
+    visitor.visit(f"{shipped_server}/{name}?{urlencode(asked)}")
+    check_fits(visitor)
+
+
+def test_lines_of_many_tokens_take_the_screen(server: str, visitor: Visitor) -> None:
+    """As many rows as there is room for, and no white below the note."""
+    visitor.page.set_viewport_size(PROJECTOR)
+    visitor.visit(f"{server}/paper?{urlencode({'paper': 'Figures 3 to 5', 'present': 'true'})}")
+    visitor.page.wait_for_function(
+        """() => { const { bottom } = document.querySelector(".st-key-present-stage [data-testid^=stBidi]")
+            .getBoundingClientRect(); return bottom <= innerHeight && bottom > innerHeight - 48; }"""
+    )
+
+
 def check_all_is_read(visitor: Visitor) -> None:
-    """On the screens of a text, to which the arrow keys lead, each line and picture is shown, and none in part."""
+    """On the screens of a text, to which the arrow keys lead, each line and picture is shown, none in part, and a chart
+    takes what the lines leave."""
     way = visitor.page.locator(".way span")
     read: set[int] = set()
     number, screens = 1, int(way.text_content().split("/")[1])
     while True:
-        shown, cut, count = visitor.page.evaluate(READ)
+        shown, cut, count, white = visitor.page.evaluate(READ)
         assert cut == []
+        assert not white
         read |= {*shown}
         if number == screens:
             break

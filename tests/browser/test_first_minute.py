@@ -1,12 +1,9 @@
 """The first minute: a picture that is there, three things to do, and a phone."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from pages import PAGES
-from tests.browser.conftest import Visitor, heading_of, serve
+from tests.browser.conftest import Visitor, heading_of
 from tests.browser.test_app import type_sentence
 
 
@@ -97,7 +94,6 @@ def test_on_a_phone_every_page_is_two_taps_away_and_the_sidebar_opens_over_the_p
     visitor.settle()
 
 
-SHIPPED = Path(__file__).parents[2] / "checkpoints"
 LAPTOP = {"width": 1280, "height": 720}
 IN_VIEW = """([wanted, text]) => {
     const inside = (node) => [node, ...(node.shadowRoot ? walk(node.shadowRoot) : [])];
@@ -122,13 +118,6 @@ QUESTIONS = {
     "what positional encoding is": (["Attention", "Positions"], ANSWER, "position"),
 }
 """question -> what is clicked, and what then answers it: a selector, and a text in it"""
-
-
-@pytest.fixture(scope="module")
-def shipped_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server with the models that everybody gets."""
-    with serve(SHIPPED, tmp_path_factory.mktemp("server") / "log.txt") as address:
-        yield address
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

@@ -1,6 +1,6 @@
 """Around every page, in Chromium: pages that the model lacks, text that was not run, links to tabs."""
 
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -158,6 +158,13 @@ def test_the_first_picture_of_each_tab_ends_on_the_screen(
         for title, picture in ends.items()
         if picture and title not in exceptions and (picture["bottom"] > 720 or picture["height"] > 520)
     } == {}
+
+
+def test_a_gap_to_fill_and_its_head_stand_on_one_screen(shipped_server: str, visitor: Visitor) -> None:
+    asked = urlencode({"checkpoint": "everyday-mlm", "source": "She reads a book in the garden."})
+    visitor.page.set_viewport_size({"width": 1280, "height": 720})
+    visitor.visit(f"{shipped_server}/fill_in?{asked}")
+    assert visitor.page.evaluate(PICTURE)["bottom"] <= 720
 
 
 def open_tab(visitor: Visitor, title: str) -> bool:

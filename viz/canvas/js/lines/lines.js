@@ -100,11 +100,6 @@ class View extends Picture {
 
   draw() {
     this.theme = themeOf(this.root);
-    // In Present, what the chips and the heading leave of the window.
-    const room = roomOf(this.root);
-    const around = this.root.offsetHeight - this.box.offsetHeight;
-    const tallest = room === null ? TALLEST : Math.max(room - around, 160);
-    this.box.style.height = `${Math.min(heightOf(this.header), tallest)}px`;
     this.width = this.measure();
     this.layout = layOutLines(this, this.all.getContext("2d"));
     this.top.dataset.rows = `${this.layout.left} ${this.layout.right} ${this.layout.step}`;
@@ -112,6 +107,11 @@ class View extends Picture {
     drawLines(sizedCanvas(this.all, this.width, this.layout.height), this, everyPair(this), least);
     this.explain(least);
     this.mark();
+    // In Present, what all else leaves of the window: heading and note have their heights by now.
+    const room = roomOf(this.root);
+    const around = this.root.offsetHeight - this.box.offsetHeight;
+    const tallest = room === null ? TALLEST : Math.max(Math.floor(room - around) - 1, 160);
+    this.box.style.height = `${Math.min(heightOf(this.header), tallest)}px`;
   }
 
   explain(least) {

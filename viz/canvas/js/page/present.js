@@ -6,6 +6,7 @@
 const STAGE = ".st-key-present-stage";
 const TEXT = ".st-key-present-text";
 const OWN = "[data-testid^=stBidi]";
+const CHART = "[data-testid=stElementContainer]:has(.stPlotlyChart)";
 const TITLES = "h1, h2, h3, h4, h5, h6";
 const WHOLE = `${OWN}, .stPlotlyChart, [data-testid=stCode], .katex-display, p, tr`;
 // By how much a picture is enlarged, and the share of the width in percent: the first at which its height fits. The
@@ -101,8 +102,18 @@ class View {
     text.style.setProperty("--room", room / ENLARGED);
     for (const part of text.children) this.observers[1].observe(part);
     for (const picture of text.querySelectorAll(OWN)) this.fitInText(picture, room);
-    this.lines = linesOf(text, room);
-    this.screens = screensOf(this.lines, room, text);
+    const charts = [...text.querySelectorAll(CHART)].filter((chart) => chart.offsetHeight);
+    for (const chart of charts) chart.style.removeProperty("--chart");
+    const lowest = charts[0]?.offsetHeight;
+    this.screens = screensOf(linesOf(text, room), room, text);
+    // Charts beside each other, the only ones of their screen, take what the rest leaves.
+    for (const { top, bottom } of this.screens) {
+      const its = charts.filter((chart) => topIn(text, chart) >= top && topIn(text, chart) < bottom);
+      const level = its.every((chart) => Math.abs(topIn(text, chart) - topIn(text, its[0])) < 2);
+      const height = `${Math.floor(lowest + room - (bottom - top))}px`;
+      if (level) for (const chart of its) chart.style.setProperty("--chart", height);
+    }
+    if (charts.length) this.screens = screensOf(linesOf(text, room), room, text);
   }
 
   async fitInText(picture, room) {
