@@ -49,6 +49,7 @@ const state = {
   part: 4, // of the seven steps of a head, below the story
   whole: false, // whether all of the page has come, with what is recorded of a head
   live: false,
+  link: null, // what the address says of all this
   waiting: null, // what was typed before the model is here
   translating: false,
   drawing: false, // whether pictures are being drawn
@@ -750,6 +751,9 @@ function parameters() {
 function showLink() {
   const query = parameters();
   const here = `?${query}${state.step ? `#${SECTIONS[state.step].id}` : ""}`;
+  // A new address makes the browser compute the style of everything again.
+  if (here === state.link) return;
+  state.link = here;
   for (const link of document.querySelectorAll("#languages a")) link.href = link.getAttribute("href").replace(/[?#].*|$/, here);
   if (words.language !== "en") query.set("lang", words.language);
   // Where the page comes from one's own computer, the app may run there too.

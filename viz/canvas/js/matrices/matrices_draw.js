@@ -127,7 +127,11 @@ function drawNumbers(pen, matrix, tables) {
   const finite = [...matrix.values].filter(Number.isFinite);
   const largest = Math.max(...finite.map(Math.abs), 0);
   const [most, least] = matrix.scale === "viridis" ? [2, 2] : [largest < 10 ? 2 : 1, 1];
-  const widest = (decimals) => Math.max(...finite.map((value) => pen.measureText(value.toFixed(decimals)).width));
+  // Digits are equally wide, so that few of the numbers have to be measured.
+  const widest = (decimals) => {
+    const alike = new Set(finite.map((value) => value.toFixed(decimals).replace(/\d/g, "0")));
+    return Math.max(...Array.from(alike, (text) => pen.measureText(text).width));
+  };
   let decimals = most;
   while (decimals > least && widest(decimals) > matrix.cellWidth - 4) decimals -= 1;
   if (!finite.length || widest(decimals) > matrix.cellWidth - 4) return;
