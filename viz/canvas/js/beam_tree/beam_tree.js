@@ -1,9 +1,9 @@
 // needs: shared/mount.js shared/colours.js shared/save_picture.js
 // The beam_tree component: a beam search as a tree, a column for each step, its most probable prefix in the top row.
 
-const WIDE = 126; // pixels from column to column
+const WIDE = 144; // pixels from column to column
 const TALL = 29; // pixels from row to row
-const BOX = [94, 23];
+const BOX = [114, 23];
 const HEAD = 26; // pixels above the first row
 const FATES = {
   kept: tr("kept: it goes on"),
