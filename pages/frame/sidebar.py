@@ -132,7 +132,8 @@ def shared_inputs(address: str) -> Iterator[None]:
     """
     with keep_clicks():
         inputs = _sidebar(page_of(f"{address}.py") if address else HOME, address)
-        track_progress(inputs.request.source, inputs.place, inputs.tau)
+        opened = inputs.translator.hash if inputs.translator else ""
+        track_progress(opened, inputs.request.source, inputs.place, inputs.tau)
         token, linked = _current.set(inputs), linked_pages.set(pages_by_path())
         try:
             yield

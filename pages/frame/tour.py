@@ -10,7 +10,7 @@ from pages.widgets.page_links import linked_pages
 TOUR = "tour"
 """in the session: the finished steps, and "dismissed"; absent until the person first opens the home page"""
 SEEN = "tour-seen"
-"""in the session: sentence, head and temperature of the run before"""
+"""in the session: model, sentence, head and temperature of the run before"""
 STEPS = {
     "sentence": later("Type a sentence"),
     "head": later("Open a head"),
@@ -19,19 +19,19 @@ STEPS = {
 HOME, HEADS = page_of("translate.py"), page_of("heads_and_layers.py")
 
 
-def track_progress(source: str, place: Place, tau: float) -> None:
-    """Tick off the steps whose value has changed since the run before."""
+def track_progress(model: str, source: str, place: Place, tau: float) -> None:
+    """Tick off the steps whose value has changed since the run before; another model brings its own values."""
     state = st.session_state
-    before, state[SEEN] = state.get(SEEN), (source, place, tau)
-    if before is None or TOUR not in state:
+    before, state[SEEN] = state.get(SEEN), (model, source, place, tau)
+    if before is None or before[0] != model or TOUR not in state:
         return
-    if source != before[0]:
-        # A lesson also chooses a head; that does not count as opening one.
-        state[TOUR] = state[TOUR] | {"sentence"}
-    elif place != before[1]:
+    if source != before[1]:
+        # A lesson also chooses a head; that does not count as opening one. Nor does an emptied field as a sentence.
+        state[TOUR] = state[TOUR] | ({"sentence"} if source.strip() else set())
+    elif place != before[2]:
         state[TOUR] = state[TOUR] | {"head"}
     # At another head the slider shows what is set there.
-    if tau != before[2] and place == before[1]:
+    if tau != before[3] and place == before[2]:
         state[TOUR] = state[TOUR] | {"temperature"}
 
 

@@ -30,6 +30,22 @@ def test_a_step_is_ticked_off_when_it_has_been_done(open_app: Callable) -> None:
     assert not [button for button in app.button if button.key == "tour-close"]
 
 
+def test_an_emptied_field_is_no_sentence(open_app: Callable) -> None:
+    app = open_app()
+    app.text_area(key="source").set_value("").run()
+    assert not app.exception
+    assert ticked(app) == 0
+    app.text_area(key="source").set_value("a dog").run()
+    assert ticked(app) == 1
+
+
+def test_another_model_is_no_sentence_and_no_head(open_family: Callable) -> None:
+    app = open_family(checkpoint="unscaled", kind="Cross")
+    app.selectbox(key="checkpoint").set_value("lm").run()
+    assert not app.exception
+    assert ticked(app) == 0
+
+
 def test_somebody_who_follows_a_link_to_a_view_sees_no_tour(open_app: Callable) -> None:
     assert any(button.key == "tour-close" for button in open_app().button)
     assert not any(button.key == "tour-close" for button in open_app("pages/temperature.py").button)
