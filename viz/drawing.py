@@ -150,8 +150,8 @@ def sources(component: str) -> tuple[str, str]:
 
 
 def signs(spoken: Language) -> str:
-    """How a language writes numbers, as JavaScript."""
-    return json.dumps({".": spoken.decimal, ",": spoken.group, "%": spoken.percent})
+    """How a language writes numbers, and its quotation marks, as JavaScript."""
+    return json.dumps({".": spoken.decimal, ",": spoken.group, "%": spoken.percent, "“”": spoken.quotes})
 
 
 def _words_of(script: str) -> str:

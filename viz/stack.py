@@ -127,8 +127,9 @@ def _bars_below(content: Mapping[str, Any], plot: float, first: int) -> tuple[di
         nonlocal foot
         foot += BAR
         title = bar.get("title") or {}
-        # A word that is parted at the end of a line is one word again.
-        words = re.sub("-<br>(?=[a-zäöüß])", "", str(title.get("text", ""))).replace("<br>", " ")
+        # A word that is parted at the end of a line is one word again; Chinese has no spaces between words.
+        words = re.sub("-<br>(?=[a-zäöüß])|(?<=[一-鿿])<br>(?=[一-鿿])", "", str(title.get("text", "")))
+        words = words.replace("<br>", " ")
         place = {"x": 0.5, "xanchor": "center", "y": -(first + foot - BAR) / plot, "yanchor": "top"}
         shape = {"orientation": "h", "len": 0.9, "lenmode": "fraction"}
         return bar | shape | place | {"title": {**title, "text": words, "side": "top"}}

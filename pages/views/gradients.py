@@ -135,7 +135,7 @@ def _removes_residual(opened: Checkpoint) -> bool:
 
 def _stream(trace: Trace, stack: str, norms: Mapping[str, Mapping[str, Array]]) -> Lines:
     """Norm of the gradient along one stack's residual stream, a curve a run; the loss is at the right end."""
-    names = stream_steps(trace, stack)
+    names = [say_label(step) for step in stream_steps(trace, stack)]
     curves = {name: of_run[stack] for name, of_run in norms.items()}
     places = np.arange(len(names))
     lines = {

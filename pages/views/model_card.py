@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from model.background.table_3 import rounded_millions
 from model.checkpoints.card import evaluate_command, in_digits
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import CheckpointError, load_checkpoint, shown_name
-from model.language import joined, sentence, tr
+from model.language import Numeral, joined, sentence, tr
 from model.network.config import PRESETS
 from model.network.encoder_decoder import Transformer
 from model.run import Run
@@ -165,7 +166,7 @@ def configuration(run: Run) -> Result:
     rows = {name: {**asdict(one), "d_k": one.d_k} for name, one in configs.items()}
     fields = list(dict.fromkeys(field for values in rows.values() for field in values))
     counts = dict(zip(configs, (parts, *paper.values()), strict=True))
-    written = {name: [str(row.get(field, "")) for field in fields] for name, row in rows.items()}
+    written = {name: [_setting(row.get(field, "")) for field in fields] for name, row in rows.items()}
     named = list(dict.fromkeys(part for count in counts.values() for part in count))
     columns = {
         name: np.array([*(count.get(part, np.nan) for part in named), sum(count.values())], float)
@@ -198,6 +199,11 @@ def configuration(run: Run) -> Result:
             "dtype": str(run.opened.dtype),
         },
     )
+
+
+def _setting(value: Any) -> str:
+    """Of a configuration, as its file has it, but for the decimal sign."""
+    return tr(Numeral(value)) if isinstance(value, float) else str(value)
 
 
 @view("This sentence's work", code=(multiply_adds, break_even, count_parameters))

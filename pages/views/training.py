@@ -542,7 +542,7 @@ def formats(run: Run) -> Result:
 
 
 def _formats_chart(trace: Trace, stack: str, found: Mapping[str, FormatRun]) -> Lines:
-    names = stream_steps(trace, stack)
+    names = [say_label(step) for step in stream_steps(trace, stack)]
     places = np.arange(len(names))
     lines = {
         name: Line(places, found[name].differences[stack], **style, names=names)
@@ -1092,7 +1092,8 @@ def scaling(_: Run) -> Result:
     ends = ends_of_runs(logs)
     if len(ends) < 3:
         return Result(facts={"law": None})
-    names, tokens = [f"{count / 1e6:.1f} M" for count in ends["parameters"]], ends["tokens"].to_numpy()
+    names = [tr(Numeral(f"{count / 1e6:.1f} M")) for count in ends["parameters"]]
+    tokens = ends["tokens"].to_numpy()
     law = fit_power_law(ends["n"], ends["dev_loss"])
     of_runs = [logs[logs["run"] == one] for one in ends["run"]]
     compute = [

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from model.language import later, tr
+from model.language import language, later, tr
 from viz.bars import candidate_axis, candidate_bars
 from viz.figure import figure
 from viz.tokens import as_plotly, labels, visible
@@ -81,5 +81,6 @@ def sum_equation(
 def equation_number(value: float, bracketed: bool = True) -> str:
     """The seven digits of single precision, in brackets where a sign or a power would be misread."""
     mantissa, _, exponent = f"{float(value):.7g}".partition("e")
+    mantissa = language().number(mantissa).replace(",", "{,}")
     text = rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa
     return f"({text})" if bracketed and (text.startswith("-") or exponent) else text

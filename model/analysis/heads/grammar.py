@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.language import Sentence, sentence, series
+from model.language import Sentence, later, sentence, series
 from model.trace import Array, Tokens
 from model.training.data import read_lines
 
 TYPE_RULES = {"positional": 0.5, "syntactic": 0.1, "semantic": 0.2, "copy": 0.5, "induction": 0.3}
 """smallest measure of each kind of work; see `kinds_of_work`"""
-DIRECTIONS = ("to the governor", "to the dependent")
+DIRECTIONS = (later("to the governor"), later("to the dependent"))
 OFFSETS = np.array([offset for offset in range(-8, 9) if offset])
 """fixed offsets in words, of which the best is the yardstick"""
 

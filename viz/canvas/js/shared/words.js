@@ -20,6 +20,12 @@ function percentText(share) {
   return `${(100 * share).toFixed(0)}${typeof SIGNS === "undefined" ? "%" : SIGNS["%"]}`;
 }
 
+// The text in the quotation marks of the language.
+function inQuotes(text) {
+  const [opening, closing] = typeof SIGNS === "undefined" ? "“”" : SIGNS["“”"];
+  return `${opening}${text}${closing}`;
+}
+
 function fixed(value, digits) {
   return written(value.toFixed(digits));
 }

@@ -434,7 +434,7 @@ class View extends Picture {
       node.setAttribute("aria-pressed", String(this.isOff(box, name)));
     }
     this.describeScore();
-    const said = [this.nameOf(box), `“${tokens[position]}”`, box.purpose, ...words.map((pair) => pair.join(": "))].join("; ");
+    const said = [this.nameOf(box), inQuotes(tokens[position]), box.purpose, ...words.map((pair) => pair.join(": "))].join("; ");
     if (this.spoken.textContent !== said) this.spoken.textContent = said;
   }
 

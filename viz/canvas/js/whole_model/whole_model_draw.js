@@ -378,7 +378,7 @@ function drawCandidates(draw) {
   pen.textAlign = "left";
   pen.fillStyle = theme.text;
   const said = softmax.stack === "decoder" ? tr("Next token after") : tr("Token at the place of");
-  pen.fillText(shortened(pen, `${said} “${tokens[position]}”`, width), left + 2, top + 9);
+  pen.fillText(shortened(pen, `${said} ${inQuotes(tokens[position])}`, width), left + 2, top + 9);
   const label = Math.min(0.36 * width, 110);
   candidates[position].slice(0, layout.most).forEach(([token, share], index) => {
     const row = top + 20 + index * CANDIDATE;
