@@ -114,3 +114,15 @@ def test_the_bar_is_one_row_inside_the_window_and_on_a_phone_large_enough_for_a_
         if box["y"] < boxes[0]["y"] + boxes[0]["height"] and boxes[0]["y"] < box["y"] + box["height"]
     ]
     assert all(box["x"] + box["width"] <= left for box in level)
+
+
+def test_what_is_at_work_on_the_home_page_leaves_the_bar_and_the_tour_free(server: str, visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 1280, "height": 720})
+    visitor.visit(f"{server}/?tau=2")
+    words = visitor.page.locator(".st-key-at-work p").first
+    words.wait_for()
+    box, found, tour = (
+        one.bounding_box()
+        for one in (words, visitor.page.get_by_role("button", name="Search"), visitor.page.locator(".st-key-tour-line"))
+    )
+    assert box["y"] >= max(found["y"] + found["height"], tour["y"] + tour["height"]) - 8
