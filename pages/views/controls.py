@@ -52,7 +52,9 @@ class Offer:
 
     def _option(self, text: str) -> Any:
         names = {text, tr(text)}
-        return next((value for value, label in self.options.items() if names & {str(value), label}), text)
+        numbers = {value: f"{value:g}" for value in self.options if isinstance(value, float)}
+        shown = ({str(value), label, numbers.get(value)} for value, label in self.options.items())
+        return next((value for value, says in zip(self.options, shown, strict=True) if names & says), text)
 
     def check(self, name: str, value: Any) -> None:
         """Refuse a value that is not offered.
