@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,8 @@ from model.checkpoints.store import (
 )
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, Intervention
-from model.language import Numeral, later, tr
+from model.language import later, tr
 from model.needs import Need
-from model.run import TAUS as TAUS
 from model.run import Place
 from model.trace import KIND_TITLES
 from pages import PAGES, Page, first_page_for, page_of
@@ -52,7 +52,7 @@ from pages.frame.menu import HOME, pages_by_path
 from pages.frame.stations import notice_own_sentence, take_place
 from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers, rename_parameters, short_title
-from pages.text import languages
+from pages.views.controls import TAU
 from pages.views.examples import examples_of
 from pages.widgets.changes import TEMPERATURES, kept_changes, show_active, stay_where_set, temperatures_elsewhere
 from pages.widgets.controls import (
@@ -469,14 +469,9 @@ def _ignored(page: Page) -> tuple[str, ...]:
     return () if (tau != 1 and not everywhere) or state.get(TEMPERATURES) else page.ignores
 
 
-def _taus(label: str) -> list[float]:
-    """The temperature that any language writes so, in a list; an empty one: none does."""
-    return [tau for tau in TAUS if any(one.number(f"{tau:g}") == label for one in languages().values())]
-
-
 def _temperature(notes: list[str]) -> tuple[float, str]:
-    options = {tau: tr(Numeral(f"{tau:g}")) for tau in TAUS}
-    take_label("tau", options, _taus, of_several=False)
+    options = TAU.offer(None, {}).options
+    take_label("tau", options, partial(TAU.named, None, {}), of_several=False)
     tau = steps(
         tr("Temperature τ"),
         options,

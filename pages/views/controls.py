@@ -52,9 +52,7 @@ class Offer:
 
     def _option(self, text: str) -> Any:
         names = {text, tr(text)}
-        numbers = {value: f"{value:g}" for value in self.options if isinstance(value, float)}
-        shown = ({str(value), label, numbers.get(value)} for value, label in self.options.items())
-        return next((value for value, says in zip(self.options, shown, strict=True) if names & says), text)
+        return next((value for value, label in self.options.items() if names & {str(value), label}), text)
 
     def check(self, name: str, value: Any) -> None:
         """Refuse a value that is not offered.
@@ -128,11 +126,11 @@ class Control:
         return Offer(label, start, options, help=explained, most=self.most) if options else None
 
     def named(self, run: Run, chosen: Mapping[str, Any], label: str) -> list[Any]:
-        """The option that has this label in any language, in a list; an empty one: there is none."""
+        """The option that has this label in any language, or is written so, in a list; an empty one: there is none."""
         for one in languages().values():
             with speaking(one):
                 offer = self.offer(run, chosen)
-            if found := [value for value, text in (offer.options or {}).items() if text == label]:
+            if found := [value for value, text in (offer.options or {}).items() if label in (text, str(value))]:
                 return found[:1]
         return []
 
@@ -151,7 +149,12 @@ class Control:
 
 
 def _written(value: Any) -> str:
-    return Numeral(value) if isinstance(value, int | float) else str(value)
+    match value:
+        case float():
+            return Numeral(f"{value:g}")
+        case int():
+            return Numeral(value)
+    return str(value)
 
 
 def _evaluate(part: Any, run: Run, chosen: Mapping[str, Any]) -> Any:

@@ -40,7 +40,7 @@ from model.analysis.runs.swapped_weights import (
 from model.background import recurrence
 from model.checkpoints.checkpoint import Checkpoint
 from model.interventions import ResidualOff, UniformAttention, Unscaled
-from model.language import Numeral, tr
+from model.language import tr
 from model.run import TAUS, Run
 from model.trace import KIND_TITLES, Array, Attention, Trace
 from pages.views import Need, OnRequest, Result, answer, view
@@ -173,7 +173,7 @@ def _factors(norms: Mapping[str, Mapping[str, Array]], rounding: Mapping[str, Ma
 def jacobian(
     run: Run,
     row: int = QUERY,
-    tau: float = steps("Temperature τ", {tau: Numeral(f"{tau:g}") for tau in TAUS}, 1.0, key="gradients_tau"),
+    tau: float = steps("Temperature τ", TAUS, 1.0, key="gradients_tau"),
 ) -> Result:
     """How the chosen row's weights respond to its scores, and how that depends on temperature."""
     attention, scale = run.attention, run.attention.scale

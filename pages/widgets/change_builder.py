@@ -11,9 +11,9 @@ from model import interventions as change
 from model.analysis.positions.word_order import shuffle_words
 from model.interventions import Intervention, describe, scaling_in_words
 from model.language import Numeral, later, sentence, tr, tr_error
-from model.run import TAUS, Run
+from model.run import Run
 from model.trace import KIND_TITLES
-from pages.views.controls import decimals
+from pages.views.controls import TAU, decimals
 from pages.widgets.changes import add, list_version, why_unsupported
 from pages.widgets.controls import Options, number, select, several, steps
 from viz.labels import say_label
@@ -63,14 +63,13 @@ def build(run: Run, drawn: int) -> None:
 
 
 def _temperature(run: Run) -> Intervention:
-    taus = {tau: tr(Numeral(f"{tau:g}")) for tau in TAUS}
-    tau = steps("τ", taus, "what_if_tau", default=0.5, unlinked=DRAFT)
+    tau = steps("τ", TAU.offer(run, {}).options, "what_if_tau", default=0.5, unlinked=DRAFT)
     return change.AttentionTemperature(tau, **_place(run))
 
 
 def _gate(run: Run) -> Intervention:
     left, right = st.columns(2)
-    gates = {gate: tr(Numeral(gate)) for gate in decimals(0.0, 1.0, 0.05)}
+    gates = {gate: tr(Numeral(f"{gate:g}")) for gate in decimals(0.0, 1.0, 0.05)}
     gate = steps(tr("Gate"), gates, "what_if_gate", place=left, unlinked=DRAFT)
     words = {"zero": tr("zero"), "mean": tr("its mean (decoder: up to the query)")}
     mode = _pick(tr("What is removed is replaced by"), "mode", words, right)

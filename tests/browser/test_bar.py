@@ -125,4 +125,4 @@ def test_what_is_at_work_on_the_home_page_leaves_the_bar_and_the_tour_free(serve
         one.bounding_box()
         for one in (words, visitor.page.get_by_role("button", name="Search"), visitor.page.locator(".st-key-tour-line"))
     )
-    assert box["y"] >= max(found["y"] + found["height"], tour["y"] + tour["height"]) - 8
+    assert box["y"] >= max(found["y"] + found["height"], tour["y"] + tour["height"])

@@ -60,12 +60,11 @@ def figures(run: Run) -> Iterator[tuple[str, StableFigure, bool]]:
 
 
 @pytest.mark.parametrize("code", [*languages()])
-@pytest.mark.parametrize("checkpoint", ["en-de"])
 def test_no_title_of_a_colour_bar_lies_on_its_bar(
-    code: str, checkpoint: str, saved_checkpoints: Path, browser: "Browser", monkeypatch: pytest.MonkeyPatch
+    code: str, saved_checkpoints: Path, browser: "Browser", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(saved_checkpoints))
-    opened = load_checkpoint(checkpoint, "cpu")
+    opened = load_checkpoint("en-de", "cpu")
     trace = opened.trace(TEXT, "Ein Hund.")
     kind = trace.kinds[0]
     run = Run(opened, Request(TEXT, "Ein Hund."), trace, Place(kind.name, kind.layers[-1], 1), TEXT, 1.0, "everywhere")

@@ -428,3 +428,10 @@ def test_a_number_that_a_slider_does_not_have_gets_a_note_in_the_language(open_a
         notes[code] = {note.value for note in app.info}
     assert all(notes.values())
     assert not notes["en"] & (notes["de"] | notes["zh"])
+
+
+@pytest.mark.parametrize("link", ["2", "2.0"])
+def test_a_link_to_a_number_of_a_slider_may_write_it_with_a_decimal_or_without(link: str, open_app: Callable) -> None:
+    app = open_app("pages/decoding.py", part="Beam", **{"decoding-alpha": link})
+    assert app.select_slider(key="decoding-alpha").value == 2.0
+    assert not [note for note in app.info if link in note.value]

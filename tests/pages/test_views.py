@@ -476,7 +476,7 @@ def test_a_value_that_is_not_offered_is_refused_with_what_is(
 
 def test_a_slider_of_fractions_reads_fractions_and_one_of_integers_reads_and_takes_integers() -> None:
     fractions, integers = controls.steps("α", controls.decimals(0.0, 2.0, 0.1), 0.6), slider("Step", (0, 3))
-    assert [fractions.offer(None, {}).read(text) for text in ("1.5", "2", "x")] == [1.5, 2.0, "x"]
+    assert [fractions.offer(None, {}).read(text) for text in ("1.5", "2", "2.0", "x")] == [1.5, 2.0, 2.0, "x"]
     assert [integers.offer(None, {}).read(text) for text in ("3", "-1", "1.5")] == [3, -1, "1.5"]
     assert integers.take("2") == 2
 

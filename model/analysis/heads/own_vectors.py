@@ -31,7 +31,7 @@ class Rows:
 
 
 def read_rows(text: str, what: str) -> Rows:
-    """Vectors of one width: rows parted by semicolons, numbers by spaces or commas, before them a name or none.
+    """Vectors of one width: rows separated by semicolons, numbers by spaces or commas, before them a name or none.
 
     Where the language of this run has a decimal comma, a comma right before a digit is one: 0,5 is 0.5.
 
@@ -49,7 +49,7 @@ def read_rows(text: str, what: str) -> Rows:
     if not written:
         raise ValueError(
             sentence(
-                "{what}: type at least one row of numbers, such as 1 0.5; rows are parted by semicolons.", what=what
+                "{what}: type at least one row of numbers, such as 1 0.5; rows are separated by semicolons.", what=what
             )
         )
     if len(written) > MOST_ROWS:
