@@ -128,11 +128,11 @@ def test_line_breaks_tabs_and_runs_of_blanks_never_reach_the_model(translator):
     assert translator.truncate(" \n\t") == ""
 
 
-@pytest.mark.parametrize("beam_size", [0, -1])
-def test_a_beam_needs_at_least_one_hypothesis(translator, beam_size):
-    with pytest.raises(ValueError, match=f"beam_size must be at least 1, got {beam_size}"):
+@pytest.mark.parametrize(("beam_size", "written"), [(0, "0"), (-1, "−1")])
+def test_a_beam_needs_at_least_one_hypothesis(translator, beam_size, written):
+    with pytest.raises(ValueError, match=f"beam_size must be at least 1, got {written}"):
         translator.translate(["Two dogs."], beam_size)
-    with pytest.raises(ValueError, match=f"beam_size must be at least 1, got {beam_size}"):
+    with pytest.raises(ValueError, match=f"beam_size must be at least 1, got {written}"):
         translator.trace("Two dogs.", beam_size=beam_size)
 
 
