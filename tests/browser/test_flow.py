@@ -2,6 +2,8 @@
 
 from urllib.parse import quote
 
+import pytest
+
 from tests.browser.conftest import Visitor, heading_of, wait_for_query
 
 CHOSEN = {"source": "A dog & a cat.", "layer": "1", "head": "2", "tau": "2"}
@@ -80,6 +82,28 @@ def test_on_the_way_to_another_page_the_address_stays_and_a_sentence_that_is_bei
     visitor.page.go_back()
     arrive(visitor, "Masks")
     wait_for_query(visitor, {"source": "A cat sleeps.", "layer": "1"})
+
+
+@pytest.mark.parametrize("link", ["[data-testid=stPageLink-NavLink]", "[data-testid=stTopNavDropdownLink]"])
+def test_a_link_that_takes_the_focus_from_a_field_and_is_followed_at_once_opens_its_page(
+    server: str, visitor: Visitor, link: str
+) -> None:
+    """On a phone a tap is all of this in one moment, before any timer; a busy browser makes it so for a mouse."""
+    visitor.visit(f"{server}/masks?layer=1")
+    visitor.page.get_by_test_id("stTopNavSection").first.click()
+    visitor.page.get_by_role("textbox", name="Source sentence").focus()
+    visitor.page.evaluate(
+        """link => {
+          document.execCommand("insertText", false, "A cat sleeps.");
+          document.activeElement.blur();
+          document.querySelector(link).click();
+        }""",
+        link,
+    )
+    visitor.page.wait_for_function("!location.pathname.endsWith('/masks')")
+    visitor.settle()
+    assert not visitor.page.url.split("?")[0].endswith("/masks")
+    assert "A cat sleeps." in visitor.page.get_by_role("textbox", name="Source sentence").input_value()
 
 
 def test_a_reset_takes_back_what_was_chosen_on_every_page(server: str, visitor: Visitor) -> None:
