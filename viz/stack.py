@@ -1,11 +1,11 @@
-"""A figure with panels beside each other, for a narrow screen: one panel below the other."""
+"""A figure for a narrow screen: one panel below the other, and fewer labels below each."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from viz.figure import StableFigure
-from viz.heatmap import slanted_room
+from viz.heatmap import MOST_KEYS, slanted_room
 from viz.tokens import MOST_ROOM
 
 TALLEST = 300
@@ -58,6 +58,17 @@ def stack(figure: StableFigure) -> StableFigure:
             | {name: _legend(legend, moved, plot / whole) for name, legend in legends.items()},
         }
     )
+
+
+def thin(figure: StableFigure) -> StableFigure:
+    """The figure with at most `MOST_KEYS` labels below each panel: on a narrow screen more would lie on each other."""
+    content = figure.to_dict()
+    axes = {
+        name: axis | {part: axis[part][:: -(-len(axis["ticktext"]) // MOST_KEYS)] for part in ("tickvals", "ticktext")}
+        for name, axis in content["layout"].items()
+        if name.startswith("xaxis") and isinstance(axis.get("ticktext"), list) and len(axis["ticktext"]) > MOST_KEYS
+    }
+    return StableFigure(content | {"layout": content["layout"] | axes}) if axes else figure
 
 
 def _stands_on(legend: Mapping[str, Any], axis: Mapping[str, Any]) -> bool:

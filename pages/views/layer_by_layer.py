@@ -46,11 +46,17 @@ def _last_stack(run: Run) -> str:
     return list(run.trace.streams)[-1]
 
 
+def _first_stack(run: Run) -> str:
+    """The one to begin with: that of the token that a person chose, or else the last one."""
+    return _last_stack(run) if run.query is None else run.stream.name
+
+
 STACK = choice(
     "Stack",
     lambda run: {name: say_label(name.title()) for name in run.trace.streams},
-    _last_stack,
+    _first_stack,
     key="layers_stack",
+    follows=True,
 )
 TOKEN = menu("Token", _rows, lambda run, stack: row_in(run, stack), key="layers_token", follows=True)
 STEP = menu(

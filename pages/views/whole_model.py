@@ -76,13 +76,15 @@ def _switches(boxes: Sequence[Box], text: str) -> tuple[tuple[Intervention, ...]
     return tuple(change for change in changes if change in possible), ""
 
 
-def _place(trace: Trace, boxes: Sequence[Box], at: str) -> tuple[Box, dict[str, int]]:
-    """Box and positions; the first box and the second token where the model and the text lack what is asked for."""
+def _place(run: Run, boxes: Sequence[Box], at: str) -> tuple[Box, dict[str, int]]:
+    """Box and positions; the first box and the chosen token where the model and the text lack what is asked for."""
     name, *asked = at.split("~")
-    numbers = [int(text) if re.fullmatch("[0-9]{1,4}", text) else 1 for text in asked]
     box = next((box for box in boxes if box.name == name), boxes[0])
-    positions = dict.fromkeys(trace.streams, 1) | dict(zip(trace.streams, numbers, strict=False))
-    return box, {stack: min(at, len(trace.streams[stack].tokens) - 1) for stack, at in positions.items()}
+    streams = run.trace.streams
+    positions = {stack: row_in(run, stack) for stack in streams}
+    numbers = zip(streams, asked, strict=False)
+    positions |= {stack: int(text) for stack, text in numbers if re.fullmatch("[0-9]{1,4}", text)}
+    return box, {stack: min(at, len(streams[stack].tokens) - 1) for stack, at in positions.items()}
 
 
 def _switched(run: Run, off: str) -> tuple[Run, tuple[Intervention, ...], str]:
@@ -110,7 +112,7 @@ def figure(run: Run, at: str = AT, off: str = OFF, outcome: dict[str, float] | N
     """Every box of the model with what it does to the chosen tokens, under the switches as they are."""
     switched, changes, problem = _switched(run, off)
     trace, boxes = switched.trace, _boxes(switched)
-    box, positions = _place(trace, boxes, at)
+    box, positions = _place(switched, boxes, at)
     states = Switched(
         before=run.trace.log_probability,
         after=trace.log_probability,
@@ -222,7 +224,7 @@ def boxes(run: Run, at: str = AT, off: str = OFF) -> Result:
     """Every box as a row: shape, parameters, multiply-adds, and the chosen token's numbers."""
     switched, *_ = _switched(run, off)
     rows, trace = _boxes(switched), switched.trace
-    _, positions = _place(trace, rows, at)
+    _, positions = _place(switched, rows, at)
 
     def values(name: str, but: str = "") -> list[float | None]:
         there = (box.values.get(name) if box.part != but else None for box in rows)

@@ -10,7 +10,7 @@ import streamlit as st
 from model.checkpoints.store import shown_name
 from pages.widgets.present import presents
 from viz.figure import selectable
-from viz.stack import stack
+from viz.stack import stack, thin
 
 HERE = "here"
 """key of the component that knows the browser's window"""
@@ -64,8 +64,8 @@ def chart(
         "doubleClick": "reset",
         "toImageButtonOptions": {"format": "png", "scale": 2, "filename": f"{key}-{st.session_state.get(RUN, '')}"},
     }
-    if roomy and is_narrow() and not presents():
-        figure, roomy = stack(figure), False
+    if is_narrow() and not presents():
+        figure, roomy = thin(stack(figure) if roomy else figure), False
     if on_select != "ignore":
         figure = selectable(figure)
     shown = {"key": key, "theme": None, "config": config, "alt": alt}

@@ -88,3 +88,10 @@ def test_a_row_in_an_older_link_is_the_chosen_token(open_app: Callable, name: st
     app = open_app("pages/temperature.py", **TYPED, **{name: "2"})
     assert not app.exception
     assert app.number_input(key="query").value == 2
+
+
+@pytest.mark.parametrize(("kind", "stack"), [("Encoder self", "encoder"), ("Cross", "decoder")])
+def test_layer_by_layer_begins_with_the_chosen_token(open_app: Callable, kind: str, stack: str) -> None:
+    app = open_app("pages/layer_by_layer.py", **TYPED, kind=kind, query="2")
+    assert app.segmented_control(key="layers_stack").value == stack
+    assert app.selectbox(key="layers_token").value == 2

@@ -71,6 +71,12 @@ def test_a_forged_place_becomes_one_that_is_there(open_app: Callable, asked: str
     assert sent[-1]["off"] == {}
 
 
+@pytest.mark.parametrize(("kind", "stack"), [("Encoder self", "encoder"), ("Cross", "decoder")])
+def test_the_token_chosen_elsewhere_is_the_one_to_begin_with(open_app: Callable, sent, kind: str, stack: str) -> None:
+    open_app(PAGE, **TYPED, kind=kind, query="2")
+    assert sent[-1]["chosen"]["positions"][stack] == 2
+
+
 def test_each_box_off_shows_what_each_run_gives(open_app: Callable, translator: "Translator", sent) -> None:
     app = open_app(PAGE, **TYPED, whole_tab="Each box off")
     app.button(key=EACH_OFF.key).click().run()

@@ -9,7 +9,8 @@ import pytest
 
 from viz.figure import StableFigure, curve, figure, grid
 from viz.forms import Map, Maps, Scale
-from viz.stack import LEGEND, TALLEST, stack
+from viz.heatmap import MOST_KEYS
+from viz.stack import LEGEND, TALLEST, stack, thin
 
 NAMES = [f"{place} token" for place in range(7)]
 VALUES = np.linspace(0, 1, 49, dtype=np.float32).reshape(7, 7)
@@ -82,3 +83,13 @@ def test_the_legend_of_a_panel_moves_with_it_and_has_room_above_it() -> None:
     assert after["legend2"]["y"] == lower[1]
     plot = after["height"] - after["margin"]["t"] - after["margin"]["b"]
     assert (upper[0] - lower[1]) * plot >= LEGEND
+
+
+@pytest.mark.parametrize("count", [1, MOST_KEYS, MOST_KEYS + 1, 100])
+def test_no_more_labels_stand_below_a_map_than_have_room_and_each_at_its_token(count: int) -> None:
+    names = [f"{place} token" for place in range(count)]
+    map_ = Map(np.linspace(0, 1, count * count, dtype=np.float32).reshape(count, count))
+    axis = thin(Maps(names, names, {"": map_}).draw()).to_dict()["layout"]["xaxis"]
+    assert 0 < len(axis["ticktext"]) <= MOST_KEYS
+    assert axis["ticktext"] == [names[place] for place in axis["tickvals"]]
+    assert axis["tickvals"][0] == 0

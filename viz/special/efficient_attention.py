@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.figure import escape, figure, frame, heatmap
-from viz.heatmap import CLEAR, MOST_ROWS, QUERY_AND_KEY, cells_height, signed_axis, slanted_room
+from viz.heatmap import CLEAR, QUERY_AND_KEY, cells_height, signed_axis, slanted_room
 from viz.theme import CHOSEN, FAINT, GUIDE, symmetric_range
 from viz.tokens import MOST_ROOM, axis_ticks, text_width
 
@@ -14,6 +14,8 @@ Array = np.ndarray
 Names = Sequence[str]
 HEAD, MOST_CELLS = 78, 250
 """pixels above a map, for the colour bar, and of the map at most"""
+EACH, LABEL = 13, 15
+"""pixels of a row, and of its label"""
 UPRIGHT = {"autorange": "reversed", "showgrid": False, "zeroline": False}
 
 
@@ -57,14 +59,14 @@ def tile_chart(scores: Array, names: tuple[Names, Names], tiles: Array, step: in
         )
     shapes = [_tile(tile, FAINT) for tile in tiles[:step]] + [_cross_out(tile) for tile in skipped]
     outlines = [frame((c, d - 1), (a, b - 1), GUIDE, 1) for a, b, c, d in (*tiles, *skipped)]
-    limits = symmetric_range(scores[np.isfinite(scores)])
+    limits, height = symmetric_range(scores[np.isfinite(scores)]), cells_height(len(rows), MOST_CELLS, EACH)
     return figure(
         traces,
-        height=HEAD + cells_height(len(rows), MOST_CELLS, 13) + 54 + slanted_room(names[1], MOST_ROOM),
+        height=HEAD + height + 54 + slanted_room(names[1], MOST_ROOM),
         margin={"t": HEAD, "b": 54 + slanted_room(names[1], MOST_ROOM), "l": 62 + text_width(names[0])},
         coloraxis=signed_axis(limits),
         xaxis={"title": "key", "tickangle": -60, "showgrid": False} | axis_ticks(names[1]),
-        yaxis={"title": "query"} | UPRIGHT | axis_ticks(names[0], MOST_ROWS),
+        yaxis={"title": "query"} | UPRIGHT | axis_ticks(names[0], height // LABEL),
         shapes=[*shapes, *outlines, frame((left, right - 1), (top, bottom - 1), CHOSEN, 3)],
     )
 
@@ -82,6 +84,7 @@ def _cross_out(tile: Array) -> dict:
 
 def output_chart(o: Array, queries: Names, limits: tuple[float, float], rows: tuple[int, int]) -> go.Figure:
     """O so far, (query, d_v), in one colour range for all steps; the tile's queries are framed."""
+    height = cells_height(len(queries), MOST_CELLS, EACH)
     return figure(
         [
             heatmap(
@@ -91,10 +94,10 @@ def output_chart(o: Array, queries: Names, limits: tuple[float, float], rows: tu
                 hover="O <b>%{z:.5g}</b><br>%{y}<br>dimension %{x}",
             )
         ],
-        height=HEAD + cells_height(len(queries), MOST_CELLS, 13) + 74,
+        height=HEAD + height + 74,
         margin={"t": HEAD, "b": 74, "l": 62 + text_width(queries)},
         coloraxis=signed_axis(limits),
         xaxis={"title": "dimension of the value", "showgrid": False},
-        yaxis={"title": "query"} | UPRIGHT | axis_ticks(queries, MOST_ROWS),
+        yaxis={"title": "query"} | UPRIGHT | axis_ticks(queries, height // LABEL),
         shapes=[frame((0, o.shape[1] - 1), (rows[0], rows[1] - 1), CHOSEN, 3)],
     )

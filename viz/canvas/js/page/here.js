@@ -9,7 +9,7 @@ const MOVES = {
   ArrowRight: ["head", 1],
 };
 
-const STACKED = "(max-width: 640px)"; // as in the style sheet
+const STACKED = "(max-width: 768px)"; // as in the style sheet
 
 class View {
   constructor() {
