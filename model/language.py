@@ -42,6 +42,8 @@ class Language:
 
 
 ENGLISH = Language()
+WIDE_MARKS = "。，；：！？、）"
+"""punctuation of Chinese, which has its space in itself"""
 _current: ContextVar[Language] = ContextVar("language", default=ENGLISH)
 
 
@@ -118,6 +120,11 @@ def series(parts: Iterable[Any], two: str = later("{before}, {one}")) -> Sentenc
 def listed(parts: Iterable[Any]) -> str:
     """The same in the language of this run."""
     return tr(joined(parts))
+
+
+def in_a_row(*sentences: str) -> str:
+    """Sentences that are said already, with a space between two unless the first ends with a wide mark."""
+    return re.sub(f"(?<=[{WIDE_MARKS}]) ", "", " ".join(sentences))
 
 
 def language() -> Language:

@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 
 import pandas as pd
 
-from model.language import Numeral, Sentence, sentence, tr
+from model.language import Numeral, Sentence, in_a_row, sentence, tr
 from viz.labels import say_label
 from viz.theme import DECODER, ENCODER, FONT
 from viz.tokens import NAMED, WORD_START, labels, visible
@@ -258,7 +258,7 @@ def coverage_note(pieces: Sequence) -> str:
         notes.append(tr("Bytes that do not form a character: {count}.", count=loose))
     if unknown:
         notes.append(tr("Unknown characters, which the model only sees as <unk>: {count}.", count=unknown))
-    return " ".join(notes) or tr("No unknown characters: the vocabulary has pieces for all of them.")
+    return in_a_row(*notes) or tr("No unknown characters: the vocabulary has pieces for all of them.")
 
 
 def piece_table(pieces: Sequence, groups: Sequence[str] = ()) -> pd.DataFrame:

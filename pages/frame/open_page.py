@@ -15,7 +15,7 @@ from model.checkpoints.checkpoint import LONG_TRACE_TOKENS, TRACE_TOKENS
 from model.checkpoints.store import offered_models, shown_name
 from model.checkpoints.translator import Translator
 from model.checkpoints.typed_text import list_changes
-from model.language import later, listed, tr, tr_error
+from model.language import in_a_row, later, listed, tr, tr_error
 from model.needs import Need
 from model.proof.steps import MATRICES, states_in_words, verify_attention
 from model.run import Place, Request, Run
@@ -254,7 +254,7 @@ def _show_effect(inputs: Inputs, before: Trace, after: Trace) -> None:
         writes = Need.LOGITS in inputs.translator.features
         parts = {"head": place.head, "before": spread[0], "after": spread[1]}
         said = [tr("Head {head}: **{before:.2f} → {after:.2f} bits**.", **parts), tr("The model writes:")]
-        st.caption(" ".join(said if writes else said[:1]), help=f"{explained} {define('entropy')}")
+        st.caption(in_a_row(*(said if writes else said[:1])), help=in_a_row(explained, define("entropy")))
         if writes:
             st.html(word_diff(before.translation, after.translation))
 

@@ -28,7 +28,7 @@ from model.checkpoints.store import (
 )
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, Intervention
-from model.language import later, tr
+from model.language import in_a_row, later, tr
 from model.needs import Need
 from model.run import Place
 from model.trace import KIND_TITLES
@@ -241,7 +241,7 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
             tr("Type a text, with {mask} in place of a word", mask=mask) if fills else tr("Type a text"),
             tr("Fill in") if fills else tr("Read"),
             beside=examples,
-            help=" ".join(explained),
+            help=in_a_row(*explained),
         )
         return Request(text)
     if translator and "cross-attention" not in translator.features:
@@ -478,7 +478,7 @@ def _temperature(notes: list[str]) -> tuple[float, str]:
         "tau",
         default=1.0,
         notes=notes,
-        help=f"{define('temperature')} {tr('The model runs again with it.')}",
+        help=in_a_row(define("temperature"), tr("The model runs again with it.")),
     )
     explained = tr("Only the chosen head, all heads of its layer, or every attention of the model.")
     hidden = {"help": explained, "label_visibility": "collapsed"}

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from model.checkpoints.checkpoint import Checkpoint
+from model.language import in_a_row
 from model.proof.checks import chain_closes, rows_sum_to_one
 from model.proof.claims import (
     CLAIMS,
@@ -104,7 +105,7 @@ def errors(run: Run, outcome: Measured | None = None) -> Result:
         "claims": len({claim.number for claim in CLAIMS}),
         "by_tests": [claim.label for claim in CLAIMS if not claim.measure],
         "gaps": gaps,
-        "notes": " ".join(notes[:MOST_NOTES]),
+        "notes": in_a_row(*notes[:MOST_NOTES]),
         "more_notes": max(len(notes) - MOST_NOTES, 0),
     }
     rows = [_row(claim, result) for claim, result in measured.items()]

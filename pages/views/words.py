@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template, Undefined
 from markupsafe import Markup
 
-from model.language import ENGLISH, Numeral, Sentence, language, speaking, tr
+from model.language import ENGLISH, WIDE_MARKS, Numeral, Sentence, language, speaking, tr
 from pages.text import TEXT, Translated, sections_of, split_stamp
 from viz.labels import say_label
 from viz.latex import error_text, number, scaled_scores
@@ -190,6 +190,8 @@ _SECTIONS = re.compile(
 )
 _LINK = re.compile(r"\[((?:\\.|[^\]\\])+)\]\(([^)\s:]+)\)")
 _TERMS = re.compile(r"\s*\[\?\]\(glossary:([^)]+)\)$")
+_BREAK = re.compile(rf"(?<=[{WIDE_MARKS}])\n(?![-*+|#>] |\d+\. )")
+"""where a browser would set a space for the end of a line, as between words of English; not before a list"""
 
 
 def _blocks(lines: Iterator[str], frame: str = "") -> Iterator[Block]:
@@ -238,7 +240,7 @@ def _paragraph(lines: list[str]) -> Iterator[Block]:
             raise ValueError(f"Pictures stand in a paragraph of their own, without: {rest}")
         yield Block("shows", items=tuple((name, alt, title or alt) for alt, name, title in images))
     elif text.startswith("> "):
-        quoted = re.sub(r"^> ?", "", text, flags=re.MULTILINE)
+        quoted = _BREAK.sub("", re.sub(r"^> ?", "", text, flags=re.MULTILINE))
         note = quoted.startswith("[!NOTE]")
         yield Block("note" if note else "caption", quoted.removeprefix("[!NOTE]").strip(), terms=named)
     elif link and link[2].startswith("?"):
@@ -246,4 +248,4 @@ def _paragraph(lines: list[str]) -> Iterator[Block]:
     elif link:
         yield Block("link", link[1], (link[2],))
     else:
-        yield Block("text", text, terms=named)
+        yield Block("text", _BREAK.sub("", text), terms=named)

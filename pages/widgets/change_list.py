@@ -18,7 +18,7 @@ from model.interventions import (
     UniformAttention,
     describe,
 )
-from model.language import in_this_language, joined, later, sentence_of, tr
+from model.language import in_a_row, in_this_language, joined, later, sentence_of, tr
 from model.needs import Need
 from model.run import Run
 from pages.views import Control
@@ -179,7 +179,7 @@ def show_experiments(run: Run) -> None:
                 on_click=set_changes,
                 args=((change,),),
                 type="primary" if st.session_state[CHANGES] == (change,) else "secondary",
-                help=f"{tr(describe(change, run.opened.model))} {tr('It replaces the list.')}",
+                help=in_a_row(tr(describe(change, run.opened.model)), tr("It replaces the list.")),
             )
 
 

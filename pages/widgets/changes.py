@@ -9,7 +9,7 @@ from model.analysis.runs.patching import resolve_patch
 from model.checkpoints.checkpoint import Checkpoint
 from model.interventions import AttentionTemperature, Intervention, Patch, PatchFrom, describe, place_in_words
 from model.interventions.link import decode, encode
-from model.language import sentence_of, tr, tr_error
+from model.language import in_a_row, sentence_of, tr, tr_error
 from model.run import Place
 from pages.compute.runs import compute
 from pages.widgets.controls import follow_click
@@ -147,7 +147,7 @@ def _temperatures_of_link(address: Mapping[str, Any], notes: list[str]) -> tuple
     try:
         asked = decode(st.query_params.get(TEMPERATURES, ""))
     except ValueError as error:
-        notes.append(f"{tr_error(error)} {tr('Showing the model without these temperatures.')}")
+        notes.append(in_a_row(tr_error(error), tr("Showing the model without these temperatures.")))
         return ()
     # What acts at the chosen place is said by the slider.
     taken = [one for one in asked if isinstance(one, AttentionTemperature) and _address(one) != tuple(address.items())]
@@ -181,7 +181,7 @@ def current_changes(opened: Checkpoint) -> tuple[Intervention, ...]:
         try:
             state[CHANGES] = decode(st.query_params.get(IN_LINK, ""))
         except ValueError as error:
-            _note(f"{tr_error(error)} {tr('Showing the model without changes.')}")
+            _note(in_a_row(tr_error(error), tr("Showing the model without changes.")))
     _take_added(opened)
     state[CHANGES] = resolve_patches(opened, state[CHANGES])
     misfits = [change for change in state[CHANGES] if why_unsupported(opened, change)]
