@@ -214,10 +214,10 @@ def vector_strips(
     )
 
 
-def signed_axis(limits: tuple[float, float]) -> dict:
+def signed_axis(limits: tuple[float, float], title: str = "value") -> dict:
     """A colour axis of signed values, its range written on a bar above the figure."""
     ticks = np.linspace(*limits, 3)
-    bar = flat_bar("value") | {"tickvals": ticks, "ticktext": [signed(tick) for tick in ticks]}
+    bar = flat_bar(title) | {"tickvals": ticks, "ticktext": [signed(tick) for tick in ticks]}
     return {"colorscale": SIGNED, "cmin": limits[0], "cmax": limits[1], "colorbar": bar}
 
 

@@ -89,7 +89,7 @@ def written(number: float, form: str) -> str:
 
     Args:
         number: the value; NaN is empty.
-        form: Python's `%.3f`, `%+.3f`, `%.1e` or `%.1f %%`; `%.5g` without a power of ten where a number has room;
+        form: Python's `%.3f`, `%+.3f`, `%.1e` or `%.1f%%`; `%.5g` without a power of ten where a number has room;
             `percent` of a share; `,` for a whole number with its thousands.
     """
     if number != number:  # NaN

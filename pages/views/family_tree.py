@@ -59,7 +59,7 @@ def tree(run: Run, chosen: str = MEMBER, beside: str = BESIDE, n: int = N) -> Re
             "at work for a token": [f"{active[part]:,}" for part in parts],
         }
     )
-    table.attrs["floats"] = "%.1f %%"
+    table.attrs["floats"] = "%.1f%%"
     facts = {
         "one": one,
         "total": one.total,

@@ -986,8 +986,8 @@ def _disagreements(rows: list[Comparison]) -> list[Sentence]:
             theirs.append(signed(row.paper.bleu - paper.bleu, "+.1f"))
         if row.perplexity_verdict == "disagrees":
             more, papers = row.perplexity_ratio - 1, row.paper.perplexity / paper.perplexity - 1
-            ours.append(sentence("{percent} % perplexity", percent=signed(100 * more, "+.1f")))
-            theirs.append(sentence("{percent} %", percent=signed(100 * papers, "+.1f")))
+            ours.append(sentence("{percent}% perplexity", percent=signed(100 * more, "+.1f")))
+            theirs.append(sentence("{percent}%", percent=signed(100 * papers, "+.1f")))
         if ours:
             facts = {"change": sentence(row.row.changed), "ours": joined(ours), "theirs": joined(theirs)}
             sentences.append(sentence("{change}: {ours} here, {theirs} in the paper", **facts))

@@ -42,5 +42,5 @@ def log_axes(lengths: Array) -> dict:
 
 
 def percentages(values: Sequence[float]) -> list[Numeral]:
-    """Each value's share of their sum: "41.2 %"."""
-    return [Numeral(f"{100 * value / sum(values):.1f} %") for value in values]
+    """Each value's share of their sum: "41.2%"."""
+    return [Numeral(f"{100 * value / sum(values):.1f}%") for value in values]
