@@ -276,6 +276,7 @@ def _words(site: Site, files: Sequence[Mapping[str, Any]], inside: bool) -> dict
         "beam": BEAM,
         "app": site.app,
         "language": language().code,
+        "quotes": language().quotes,
         "serviceWorker": not inside,
     }
 

@@ -263,6 +263,15 @@ def test_another_language_shows_the_same_sentence_and_step(
     assert parse_qs(urlsplit(link).query)["lang"] == ["de"]
 
 
+def test_punctuation_as_a_token_has_the_quotation_marks_of_the_language(
+    address: str, english: Translator, open_page: Callable[..., Reader]
+) -> None:
+    reader = open_page(f"{address}{PAGES['de']}?source=Hello.&see=decoder_self.0.0")
+    reader.wait_until_live()
+    assert english.translate(["Hello."])[0].endswith(".")
+    reader.until(lambda: "„.“ → </s>" in reader.page.inner_text("#heads li"), "no row of the full stop")
+
+
 def test_only_the_page_s_own_scripts_may_run_and_the_file_may_ask_no_one(site: Path) -> None:
     for file in site.glob("*.html"):
         html = file.read_text("utf-8")

@@ -16,12 +16,9 @@ function visible(text) {
   return text.replace(/[\p{Cc}\p{Cf}\p{Cn}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu, code);
 }
 
-function quoted(label) {
-  return /[\p{L}\p{N}]/u.test(label) || label.length > 1 ? label : `“${label}”`;
-}
-
-// What each decoder row reads and predicts, "Zwei → Männer".
-export function decoderRows({ target, next }) {
+// What each decoder row reads and predicts, "Zwei → Männer"; the quotation marks are for punctuation.
+export function decoderRows({ target, next }, [opening, closing]) {
+  const quoted = (label) => (/[\p{L}\p{N}]/u.test(label) || label.length > 1 ? label : opening + label + closing);
   const predicts = labels(next);
   return labels(target).map((read, i) => `${quoted(read)} → ${quoted(predicts[i])}`);
 }

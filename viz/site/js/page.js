@@ -192,7 +192,7 @@ async function headStep(part, place = state.place) {
   const { run } = state;
   const arrays = await arraysOf(fixed.arrays, place, run);
   const { queries, keys } = kinds[place.kind];
-  const notes = { query: queries === "target" ? decoderRows(run.tokens) : [] };
+  const notes = { query: queries === "target" ? decoderRows(run.tokens, words.quotes) : [] };
   const facts = { ...fixed.facts, head: place.head };
   const more = { path: pathOf(place), title: nameOf(place), facts, notes };
   return matrices(fixed, arrays, { query: labels(run.tokens[queries]), key: labels(run.tokens[keys]), ...more });
@@ -222,7 +222,7 @@ async function liveWeights() {
     title: nameOf(place),
     facts: { head: place.head },
     labels: { query: queries, key: keys },
-    notes: { query: kinds[place.kind].queries === "target" ? decoderRows(run.tokens) : [] },
+    notes: { query: kinds[place.kind].queries === "target" ? decoderRows(run.tokens, words.quotes) : [] },
     temperature: headers.softmax.taus.find((each) => Math.fround(each) === tau) ?? tau,
     row: Math.min(state.chosen.query, queries.length - 1),
     changes: run.changes.filter((change) => !setsTemperature(change)).length,
@@ -303,7 +303,7 @@ function allHeads() {
 // Of the decoder's rows what each reads and predicts.
 function rowNames(kind) {
   const { tokens } = state.run;
-  return kinds[kind].queries === "target" ? decoderRows(tokens) : labels(tokens.source);
+  return kinds[kind].queries === "target" ? decoderRows(tokens, words.quotes) : labels(tokens.source);
 }
 
 async function beamTree() {
