@@ -72,11 +72,16 @@ def shown(
             saved.extend(export._saveable(parts))
             offer(parts, page)
 
+        papers: list[str] = []
+
+        def save(_label: str, data: Any, file_name: str, **_: Any) -> None:
+            # A figure for a paper takes a second or two to draw: the first of each page stands for the others.
+            papers.extend([file_name] * file_name.endswith(".pdf"))
+            if file_name not in papers[1:]:
+                files[file_name] = data() if callable(data) else data
+
         monkeypatch.setattr(export, "_offer_figures", offer_figures)
-        monkeypatch.setattr(
-            "streamlit.download_button",
-            lambda _label, data, file_name, **_: files.update({file_name: data() if callable(data) else data}),
-        )
+        monkeypatch.setattr("streamlit.download_button", save)
         walked[page] = [looked_at(tab, app, files, saved) for tab, app in in_each_tab(page, open_app)]
     return walked[page]
 
