@@ -60,6 +60,22 @@ def cells(visitor: Visitor, strip: int, label: str) -> list[str]:
     return [text for line in lines.all() for text in line.locator("td").all_inner_texts()]
 
 
+def test_a_click_on_the_label_of_a_row_or_of_a_column_chooses_its_token(
+    server: str, visitor: Visitor, attention: Attention
+) -> None:
+    """The words of a matrix act as its cells do."""
+    rows, columns = attention.scores.shape[-2:]
+    open_step(visitor, server, 2)
+    canvas = visitor.page.locator("canvas[data-symbol='scores']")
+    left, top, width, height = map(float, canvas.get_attribute("data-cells").split())
+    canvas.click(position={"x": left - 8, "y": top + 2.5 * height / rows})
+    visitor.page.get_by_text("query 2 (").first.wait_for()
+    canvas.click(position={"x": left + 3.5 * width / columns, "y": top - 6})
+    visitor.page.get_by_text("times key 3 (").first.wait_for()
+    visitor.settle()
+    assert visitor.page.get_by_text("query 2 (").first.is_visible()
+
+
 def test_the_seven_steps_by_button_and_by_key_which_stays_with_whoever_types(server: str, visitor: Visitor) -> None:
     """The last step is saved as a picture; a presentation of a step is one screen of formula, matrices and Next."""
     visitor.page.set_viewport_size({"width": 1280, "height": 720})
