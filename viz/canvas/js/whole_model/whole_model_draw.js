@@ -134,9 +134,11 @@ function drawMemory(draw) {
   pen.font = `11px ${theme.font}`;
   const count = view.rowOf("encoder").tokens.length;
   const words = tr("{count} vectors, length {length} on average", { count, length: digits(length) });
-  // Smaller where the column has less room than a language's words: a cut first digit would be another number.
-  pen.font = `${11 * Math.min(1, (end - 4) / pen.measureText(words).width)}px ${theme.font}`;
-  pen.fillText(words, end, top - 12);
+  // Smaller where the column has less room than a language's words: a cut first digit would be another number. In
+  // Present such words would be too small for the back of a room, and are left out.
+  const size = Math.min(1, (end - 4) / pen.measureText(words).width);
+  pen.font = `${11 * size}px ${theme.font}`;
+  if (size === 1 || !layout.presents) pen.fillText(words, end, top - 12);
   pen.globalAlpha = 1;
 }
 
