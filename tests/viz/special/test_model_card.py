@@ -26,4 +26,4 @@ def test_an_amount_has_three_digits_and_its_unit(value: float, text: str) -> Non
 
 @given(st.lists(st.integers(1, 10**9), min_size=1, max_size=8))
 def test_shares_are_of_the_whole(values: list[int]) -> None:
-    assert sum(float(share.removesuffix(" %")) for share in percentages(values)) == pytest.approx(100, abs=0.41)
+    assert sum(float(share.removesuffix("%")) for share in percentages(values)) == pytest.approx(100, abs=0.41)
