@@ -71,8 +71,9 @@ class PositionsShuffled(Addressed):
 
         def shuffle(positional: Tensor) -> Tensor:
             n = min(len(self.order), len(positional))
-            shuffled = table[: len(positional)].to(positional.dtype, copy=True)
-            shuffled[:n] = table[list(self.order[:n])].to(positional.dtype)
+            # The proof applies a change to what a Trace holds, which is on the CPU, wherever the model is.
+            shuffled = table[: len(positional)].to(positional, copy=True)
+            shuffled[:n] = table[list(self.order[:n])].to(positional)
             return shuffled
 
         return {f"{name}.positional": shuffle}

@@ -424,6 +424,8 @@ def images(run: Run, image: int = IMAGE, layer: int = VIT_LAYER, head: int = VIT
 @view("What each part buys", code=(read_study,))
 def study(_: Run) -> Result:
     """What each part that came after 2017 buys a small language model, one replaced at a time, and all at once."""
+    if read_study("since_2017").empty or read_study("twins").empty:
+        return Result(facts={"base": None})
     parts, twins = _read_runs("since_2017", STUDY), _read_runs("twins", TWINS)
     ends = [run.iloc[-1] for run in parts.values()]
     bits = [end["dev_bits_per_byte"] for end in ends]

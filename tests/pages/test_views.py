@@ -21,6 +21,7 @@ import plotly.graph_objects as go
 import pytest
 from jinja2 import UndefinedError
 
+from model.background import stopwatch, studies
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, MODELS_VARIABLE, load_checkpoint
 from model.interventions import AttentionTemperature, HeadGate
@@ -33,7 +34,7 @@ from pages.compute.cache import key_of
 from pages.frame import render
 from pages.frame.render import LABELLED
 from pages.text import STRINGS, languages
-from pages.views import Control, Result, View, controls, words
+from pages.views import Control, Result, View, controls, decoding, words
 from pages.views.controls import slider
 from pages.views.standalone import texts_of, to_html, to_json
 from pages.views.words import Block, pictures
@@ -213,6 +214,45 @@ def test_every_view_says_and_shows_all_of_every_family(
     ends = family in AT_ENDS or all(view.missing(runs(other)[0]) for other in AT_ENDS)
     for number, result in enumerate(results(view, runs(family), ends)):
         check(result, by_plotly=number == 0)
+
+
+@pytest.mark.parametrize(
+    "view", [view for view in VIEWS if view.on_request and view.on_request.alone], ids=lambda v: v.name
+)
+def test_what_is_measured_on_request_is_said_and_shown_in_every_language(
+    view: View, runs: Callable[[str], list[Run]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the fewest repetitions: the tests above leave out what takes seconds by design."""
+    for module, name in ((stopwatch, "PATIENCE"), (stopwatch, "FEWEST_ROUNDS"), (decoding, "REPETITIONS")):
+        monkeypatch.setattr(module, name, 1)
+    monkeypatch.setattr(decoding, "LONGEST", 8)
+    run = runs("translator")[0]
+    before = view(run, outcome=None)
+    result = view(run)
+    check(result)
+    assert len(result.shows) > len(before.shows)
+
+
+def test_without_the_tables_of_our_own_trainings_the_views_that_show_them_say_so(
+    runs: Callable[[str], list[Run]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_studies = ("training", "since_2017", "paper", "common_claims")
+    views = [view for view in VIEWS if view.page in of_studies and not view.on_request]
+    before = {view.title: len(view(runs("translator")[0]).shows) for view in views}
+    monkeypatch.setattr(studies, "STUDIES", tmp_path)
+    for view in views:
+        result = view(runs("translator")[0])
+        assert texts_of(result.blocks), view.title
+        before[view.title] -= len(result.shows)
+    assert sum(less > 0 for less in before.values()) >= 5, "they do show fewer pictures"
+
+
+@pytest.mark.parametrize("name", ["en-de", "everyday-lm", "everyday-lm-2017", "everyday-mlm", "multi30k-tiny"])
+def test_the_curves_of_each_shipped_model_are_said_in_every_language(name: str) -> None:
+    opened = load_checkpoint(str(ROOT / "checkpoints" / name), "cpu")
+    run = Run.of(opened, opened.trace("Two dogs run."))
+    curves = next(view for view in VIEWS if (view.page, view.name) == ("training", "curves"))
+    check_languages(curves(run))
 
 
 @pytest.mark.parametrize("family", AT_ENDS)

@@ -255,12 +255,17 @@ class HookedModel(Network):
         return {place: (_path(place), points) for place, points in self._points.items()}
 
     def untrained(self, numbers: torch.Generator) -> "HookedModel":
-        """A copy with weights as its class draws them for a new model."""
+        """A copy with weights as its class draws them for a new model.
+
+        They are drawn on the CPU, so that `numbers` give the same on every device.
+        """
         new = copy.deepcopy(self)
         for module in new.model.modules():
             vars(module).pop("_is_hf_initialized", None)
+        new.model.cpu()
         with _DrawingFrom(numbers):
             new.model.initialize_weights()
+        new.model.to(self.output.weight.device)
         new._projections = {}
         return new
 

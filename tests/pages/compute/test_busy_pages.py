@@ -142,7 +142,7 @@ def test_a_session_that_closes_while_the_model_decodes_ends_the_work(
 def test_a_gpu_without_memory_leaves_the_run_to_the_cpu_and_the_page_says_so(
     open_app: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain, device, trace = load_checkpoint(), Translator.device, Translator.trace
+    plain, device, trace = load_checkpoint(device="cpu"), Translator.device, Translator.trace
     tried = []
 
     def of(self: Translator) -> str:
@@ -150,7 +150,7 @@ def test_a_gpu_without_memory_leaves_the_run_to_the_cpu_and_the_page_says_so(
 
     def on(self: Translator, where: str) -> Translator:
         assert where == "cpu"
-        other = replace(self, model=load_checkpoint().model)
+        other = replace(self, model=load_checkpoint(device="cpu").model)
         other.model.moved = True
         return other
 
