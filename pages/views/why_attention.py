@@ -35,7 +35,7 @@ from model.background.recurrence import (
 )
 from model.background.scoring_functions import DOT, MULTIPLICATIVE, SCALED, Multiplicative
 from model.background.sizes import self_attention_layer
-from model.background.stopwatch import Timings, exponents, growth, measure
+from model.background.stopwatch import FITTED, LENGTHS, Timings, exponents, growth, measure
 from model.background.table_1 import layer_costs, lstm_work
 from model.background.then_and_now import BASE, BIG, GNMT, training_of
 from model.language import sentence_of, tr
@@ -445,7 +445,12 @@ TIMED = {lstm.ATTENTION: (OKABE_ITO[5], "circle"), lstm.LSTM: (OKABE_ITO[0], "sq
 
 
 def _time_layers(run: Run, batch: int) -> Iterator[tuple[float, Timings | None]]:
-    return time_side_by_side(lstm.layer_contenders(run.opened.model, LAYER, batch), run.trace.device)
+    """At the lengths that the model has positions for, as RoPE's table ends there."""
+    longest = run.opened.config.max_len
+    lengths = [n for n in LENGTHS if n <= longest]
+    if len(lengths) < FITTED:
+        lengths = [longest // 4, longest // 2, longest]
+    return time_side_by_side(lstm.layer_contenders(run.opened.model, LAYER, batch), run.trace.device, lengths)
 
 
 AT_LAYERS = OnRequest(
