@@ -145,7 +145,13 @@ class Control:
             return int(value)
         if self.look in ("text", "pictured") or callable(self.options) or value in self.options:
             return value
-        return min(self.options, key=lambda option: abs(math.log(option / float(value))))
+        place = _log(float(value))
+        return min(self.options, key=lambda option: abs(_log(option) - place))
+
+
+def _log(value: float) -> float:
+    """Of numbers that no scale reaches, such as 0, that of the nearest that one might."""
+    return math.log(min(max(value, 1e-9), 1e9))
 
 
 def _written(value: Any) -> str:

@@ -1105,8 +1105,8 @@ def scaling(_: Run) -> Result:
     middle, level = np.exp(np.log(sizes).mean()), np.exp(np.log(losses).mean())
     slopes = {
         f"fit: exponent {law.exponent:.3f}": law.exponent,
-        f"95 %: {law.exponent - law.interval:.3f}": law.exponent - law.interval,
-        f"95 %: {law.exponent + law.interval:.3f}": law.exponent + law.interval,
+        f"95%: {law.exponent - law.interval:.3f}": law.exponent - law.interval,
+        f"95%: {law.exponent + law.interval:.3f}": law.exponent + law.interval,
         f"Kaplan et al.: {KAPLAN}": KAPLAN,
     }
     lines = {name: (x, level * (x / middle) ** -slope) for name, slope in slopes.items()}

@@ -523,6 +523,7 @@ def test_a_slider_of_fractions_reads_fractions_and_one_of_integers_reads_and_tak
     assert [fractions.offer(None, {}).read(text) for text in ("1.5", "2", "2.0", "x")] == [1.5, 2.0, 2.0, "x"]
     assert [integers.offer(None, {}).read(text) for text in ("3", "-1", "1.5")] == [3, -1, "1.5"]
     assert integers.take("2") == 2
+    assert [fractions.take(value) for value in ("0.57", "0", -3, 1e300, float("inf"))] == [0.6, 0.0, 0.0, 2.0, 2.0]
 
 
 @pytest.mark.parametrize(
