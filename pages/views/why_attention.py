@@ -445,11 +445,12 @@ TIMED = {lstm.ATTENTION: (OKABE_ITO[5], "circle"), lstm.LSTM: (OKABE_ITO[0], "sq
 
 
 def _time_layers(run: Run, batch: int) -> Iterator[tuple[float, Timings | None]]:
-    """At the lengths that the model has positions for, as RoPE's table ends there."""
-    longest = run.opened.config.max_len
-    lengths = [n for n in LENGTHS if n <= longest]
-    if len(lengths) < FITTED:
-        lengths = [longest // 4, longest // 2, longest]
+    """At all lengths, or at those that RoPE, the one part of the layer that knows positions, has angles for."""
+    config, lengths = run.opened.config, LENGTHS
+    if config.positions == "rope":
+        lengths = tuple(n for n in LENGTHS if n <= config.max_len)
+        if len(lengths) < FITTED:
+            lengths = config.max_len // 4, config.max_len // 2, config.max_len
     return time_side_by_side(lstm.layer_contenders(run.opened.model, LAYER, batch), run.trace.device, lengths)
 
 
