@@ -140,8 +140,9 @@ def keys_drawn() -> set[str]:
     return quoted | named | {f"roomy-{name}" for name in named}
 
 
-def test_the_style_sheet_is_about_elements_that_are_drawn() -> None:
-    styled = set(re.findall(r"\.st-key-([\w-]+)", (ROOT / "pages/frame/style.css").read_text("utf-8")))
+def test_the_style_sheets_are_about_elements_that_are_drawn() -> None:
+    sheets = [path.read_text("utf-8") for path in ROOT.glob("pages/frame/*.css")]
+    styled = set(re.findall(r"\.st-key-([\w-]+)", "".join(sheets)))
     assert styled
     assert not styled - keys_drawn()
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -22,6 +23,8 @@ from pages.widgets.controls import reset_controls
 from pages.widgets.page_links import linked_pages, links
 from pages.widgets.present import start_presenting
 
+NARROW = Path(__file__).with_name("narrow.css")
+"""style sheet of narrow screens"""
 OPENS = "bar-opens"
 """in the session: the dialog that an action of the search asks for"""
 TURNS = "scheme-turns"
@@ -50,6 +53,7 @@ def show_bar(page: Page, translator: Translator | None, request: Request, place:
     _export.set(None)
     if st.context.is_embedded:
         return
+    st.html(NARROW)
     with st.container(key="bar", horizontal=True, vertical_alignment="center", gap="small"):
         if _dialog_button(
             "Search", "bar-search", "search", tr("Pages, words, tokens, heads"), shortcut="Mod+K", on_click=keep_word

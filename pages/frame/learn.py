@@ -4,11 +4,10 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from model.language import tr
 from model.run import Run
-from pages.frame.present_row import draw_present_row
+from pages.frame.present_row import draw_present_row, place_present_row
 from pages.frame.render import PRESENT_TEXT, present_view, show_view
 from pages.frame.stations import offer_own_sentence, open_list, open_station
 from pages.lessons import lessons
@@ -103,7 +102,7 @@ def show_station(run: Run, lesson: Lesson, number: int) -> None:
 def present_station(run: Run, lesson: Lesson, number: int) -> None:
     """On a whole screen: what to look for, and the picture; the arrow keys go through the stations."""
     station = lesson.stations[number]
-    with _present_row():
+    with place_present_row():
         names = [_title(lesson), station.title]
         draw_present_row(names, number, len(lesson.stations), partial(open_station, lesson))
     with st.container(key="present-words"):
@@ -114,14 +113,10 @@ def present_station(run: Run, lesson: Lesson, number: int) -> None:
 
 def present_lessons() -> None:
     """The list of lessons on a whole screen."""
-    with _present_row():
+    with place_present_row():
         draw_present_row([tr("Learn")], 0, 1, open_list)
     with st.container(key=PRESENT_TEXT):
         show_lessons()
-
-
-def _present_row() -> DeltaGenerator:
-    return st.container(key="present-row", horizontal=True, vertical_alignment="center")
 
 
 def _live(station: Station) -> tuple[View, str, dict[Control, Any]]:

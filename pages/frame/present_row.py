@@ -1,8 +1,10 @@
 """The row above a picture that fills the screen: where one is, the way on, and the way out."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.language import tr
 from pages import Page
@@ -10,6 +12,17 @@ from pages.views.attention_step_by_step import STEP
 from pages.widgets.canvas import component
 from pages.widgets.controls import set_controls
 from pages.widgets.present import stop_presenting
+
+STYLE = Path(__file__).with_name("present.css")
+
+
+def place_present_row() -> DeltaGenerator:
+    """The row, still empty, and the style sheet by which only it, the words and the picture are left of the page."""
+    row = st.container(key="present-row", horizontal=True, vertical_alignment="center")
+    # Streamlit takes a style that stands alone out of its place, and away only at the end of the next run. Beside an
+    # element it goes with the row.
+    row.html(f"<i></i><style>{STYLE.read_text(encoding='utf-8')}</style>")
+    return row
 
 
 def show_present_row(page: Page, tabs: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ from pages.compute.queue import in_turns, model_queue
 from pages.frame.bar import offer_export
 from pages.frame.course import COURSE
 from pages.frame.open_page import choose_checkpoint, is_first_visit, open_page, show_answer
-from pages.frame.present_row import show_present_row
+from pages.frame.present_row import place_present_row, show_present_row
 from pages.views import OUTCOME, Control, Offer, OnRequest, Result, View, call
 from pages.views.attention_step_by_step import STEP
 from pages.views.words import Block, cited_sections, pictures
@@ -91,7 +91,7 @@ def show_page(
     """
     run, page = open_page(file), page_of(file)
     views = page.views
-    row = st.container(key="present-row", horizontal=True, vertical_alignment="center") if presents() else None
+    row = place_present_row() if presents() else None
     with st.container(key="present-top") if row else nullcontext():
         made = (top and top(run)) or {}
     run, chosen = (made, {}) if isinstance(made, Run) else (run, dict(made))

@@ -67,8 +67,10 @@ def test_roles_have_different_colours() -> None:
     assert len(set(OKABE_ITO)) == 8
 
 
-def test_the_pages_style_reaches_the_browser() -> None:
-    assert "<" not in STYLE, "a style with an opening bracket in it is taken for markup, and all of it left out"
+@pytest.mark.parametrize("name", ["style", "narrow", "present"])
+def test_the_pages_style_reaches_the_browser(name: str) -> None:
+    sheet = (ROOT / f"pages/frame/{name}.css").read_text("utf-8")
+    assert "<" not in sheet, "a style with an opening bracket in it is taken for markup, and all of it left out"
 
 
 SCRIPTS = ROOT / "viz/canvas/js"
