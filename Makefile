@@ -53,7 +53,7 @@ else
 endif
 
 test-gpu: $(VENV)/installed-tests
-	CUDA_VISIBLE_DEVICES="$${CUDA_VISIBLE_DEVICES:-0}" $(BIN) -m pytest tests/model/test_gpu.py tests/pages/test_gpu.py
+	TEST_GPU="$${CUDA_VISIBLE_DEVICES:-0}" $(BIN) -m pytest tests/model/test_gpu.py tests/pages/test_gpu.py
 
 bench: $(VENV)/installed-bench
 	$(BIN) -m tests.bench $(if $(DATA),--data "$(DATA)") $(if $(CHECKPOINT),--checkpoint "$(CHECKPOINT)") $(ARGS)

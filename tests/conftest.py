@@ -50,8 +50,9 @@ def pytest_configure() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # A server that a test starts must add up numbers in the same order as the test itself.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    # Tests compare what pages show with runs on the CPU, to the last digits; make test-gpu names a GPU.
-    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+    # Tests compare what pages show with runs on the CPU, to the last digits, whatever GPU the shell offers. Those of a
+    # GPU are named one by make test-gpu.
+    os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("TEST_GPU", "")
     with suppress(ModuleNotFoundError):
         from hypothesis import settings
 
