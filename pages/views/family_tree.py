@@ -219,7 +219,9 @@ def _own_training(run: Run) -> dict[str, str] | None:
 
 
 def _others(run: Run) -> list[Trace]:
-    sentences = [one for one in examples_of(run.opened.name).menu if one != run.trace.source]
+    """Of example sentences besides the one on screen, cut where the model's positions end."""
+    read = dict.fromkeys(map(run.opened.truncate, examples_of(run.opened.name).menu))
+    sentences = [one for one in read if one and one != run.trace.source]
     return [run.opened.trace(one, beam_size=1) for one in sentences[:OTHER_TEXTS]]
 
 

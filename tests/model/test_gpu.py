@@ -28,10 +28,13 @@ from tests.model.tiny import SENTENCES
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no GPU")
 
+
 GPU = "cuda"
 TEXT, WRITTEN = "Two dogs play.", "Zwei Hunde rennen."
-ROUNDING = 1e-3
-"""of single precision after all layers, relative to the largest number of an array; most stay below 1e-4"""
+ROUNDING = 1e-4
+"""of single precision after all layers, relative to the largest number of an array"""
+NO_DOUBLE = "gpt-oss"
+"""family whose experts PyTorch does not multiply in double precision"""
 
 
 @pytest.fixture(scope="module")
@@ -39,15 +42,22 @@ def on_gpu() -> Translator:
     return load_checkpoint(str(FIXTURE), GPU)
 
 
-def check_same(found: Trace, expected: Trace) -> None:
+def check_same(found: Trace, expected: Trace, rounding: float = ROUNDING) -> None:
     """Same tokens, same arrays but for rounding."""
     assert (found.src_ids, found.tgt_ids, found.next_ids) == (expected.src_ids, expected.tgt_ids, expected.next_ids)
+    for path, error in errors_of(found, expected).items():
+        assert error < rounding, path
+
+
+def errors_of(found: Trace, expected: Trace) -> dict[str, float]:
+    """Path of each array with elements -> its largest difference, relative to its largest number."""
     one, other = found.named_arrays(), expected.named_arrays()
-    assert list(one) == list(other)
-    for path, array in other.items():
-        assert array.shape == one[path].shape, path
-        if array.size:
-            assert relative_error(one[path].astype(float), array.astype(float)) < ROUNDING, path
+    assert {path: array.shape for path, array in one.items()} == {path: array.shape for path, array in other.items()}
+    return {
+        path: relative_error(one[path].astype(float), array.astype(float))
+        for path, array in other.items()
+        if array.size
+    }
 
 
 def check_read(opened: Checkpoint, trace: Trace) -> None:
@@ -73,9 +83,14 @@ def test_a_run_is_the_cpus_as_trained_and_under_every_change(
 def test_models_of_transformers_are_read_there(name: str) -> None:
     target = TARGET if FAMILIES[name][0].endswith("ConditionalGeneration") or name == "Marian" else None
     there, here = open_model(tiny_model(name).to(GPU)), open_model(tiny_model(name))
-    found = there.trace(SOURCE, target)
-    check_same(found, here.trace(SOURCE, target))
+    found, expected = there.trace(SOURCE, target), here.trace(SOURCE, target)
     check_read(there, found)
+    rounding = ROUNDING
+    if name != NO_DOUBLE:
+        # T5's scores are large, and a softmax of large scores magnifies rounding, on a CPU no less.
+        precise = open_model(tiny_model(name).double()).trace(SOURCE, target)
+        rounding = max(rounding, 4 * max(errors_of(expected, precise).values()))
+    check_same(found, expected, rounding)
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])

@@ -11,6 +11,8 @@ from model.background.family import MEMBERS
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 from model.run import Run
+from pages.views import family_tree
+from pages.views.examples import Examples
 from pages.views.family_tree import pieces, trainings, tree, uses
 from pages.views.standalone import texts_of
 from tests.pages.figures import figure, numbers, words
@@ -124,3 +126,9 @@ def test_a_copy_is_fine_tuned_on_request(run: Run) -> None:
     text = " ".join(texts_of(done.blocks))
     assert done.facts["own"][1] > done.facts["own"][0]
     assert ("it forgets" in text) == (done.facts["others"][1] < done.facts["others"][0])
+
+
+def test_other_sentences_are_cut_where_the_models_positions_end(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = "a dog. " * run.opened.token_limit
+    monkeypatch.setattr(family_tree, "examples_of", lambda _: Examples(sentences=(long, "a cat")))
+    assert uses(run).facts["texts"] == 2
