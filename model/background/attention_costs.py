@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import elu, scaled_dot_product_attention
 
 from model.background.layer_size import LayerSize, layer_sizes, shared_heads
-from model.background.stopwatch import Contender
+from model.background.stopwatch import FITTED, Contender
 from model.background.table_1 import lstm_work
 from model.trace import Array, Attention, Trace
 
@@ -168,8 +168,8 @@ def cost_over_n(trace: Trace, kind: str, lengths: Sequence[int], window: int, fe
 
 
 def measured_lengths(size: LayerSize) -> list[int]:
-    """Those of `MEASURED` that take a layer no more than `MOST_WORK`, but three at least."""
-    return [n for rank, n in enumerate(MEASURED) if rank < 3 or size.products(n, n) <= MOST_WORK]
+    """Those of `MEASURED` that take a layer no more than `MOST_WORK`, but as many at least as a power law is fitted to."""
+    return [n for rank, n in enumerate(MEASURED) if rank < FITTED or size.products(n, n) <= MOST_WORK]
 
 
 def attention_contenders(attention: Attention, device: str) -> Mapping[str, Contender]:

@@ -25,7 +25,7 @@ from model.trace import Array
 VOCABULARY = (*SPECIAL_TOKENS, *ascii_lowercase)
 FIXED, ADDITIVE, TRANSFORMER = "fixed_vector", "additive_attention", "transformer"
 FOLDER = Path(__file__).parents[2] / "checkpoints" / "recurrence"
-RESULTS = FOLDER / "results.csv"
+RESULTS = "results.csv"
 EXACT_MATCH, GRADIENT_BEFORE, GRADIENT_AFTER = "exact match", "gradient before training", "gradient after training"
 """what was measured, in its column `measure`"""
 TRAINED_LENGTHS, TESTED_LENGTHS = range(3, 9), range(3, 17)
@@ -234,7 +234,7 @@ def read_results() -> pd.DataFrame:
 
     `at` is the number of letters for exact match, else the distance as in `distances`.
     """
-    return pd.read_csv(RESULTS)
+    return pd.read_csv(FOLDER / RESULTS)
 
 
 def result_arrays() -> dict[str, dict[str, Array]]:

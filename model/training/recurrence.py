@@ -70,7 +70,7 @@ def main(arguments: list[str] | None = None) -> None:
                 for measure, values in measured.items()
                 for at, value in values.items()
             ]
-            pd.DataFrame(rows).to_csv(args.out / RESULTS.name, index=False, float_format="%.6g")
+            pd.DataFrame(rows).to_csv(args.out / RESULTS, index=False, float_format="%.6g")
             if seed == SEEDS[0]:
                 save_weights(args.out / f"{name}.safetensors", dict(model.named_parameters()))
 

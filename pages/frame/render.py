@@ -3,10 +3,11 @@
 The only file that knows both Streamlit and views.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import chain, repeat
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl
@@ -164,7 +165,8 @@ def _draw_with_foot(
 ) -> None:
     chosen, drawn = dict(chosen), []
     if presents() and not views[0].tab:
-        any(_Drawn(run, view, chosen, build=builders.get(view.title)).present() for view in views)
+        with _missing_file_said():
+            any(_Drawn(run, view, chosen, build=builders.get(view.title)).present() for view in views)
         return
     # Views in frames are read one after the other: Present shows all of them, in large letters.
     with st.container(key=PRESENT_TEXT) if presents() else nullcontext():
@@ -174,7 +176,8 @@ def _draw_with_foot(
                     st.markdown(f"### {tr(view.title)}" if presents() else f"**{tr(view.title)}**")
                 elif len(views) > 1 and view.title != page_of(f"{view.page}.py").title:
                     st.header(tr(view.title), anchor=False)
-                drawn.append(_Drawn(run, view, chosen, build=builders.get(view.title)).draw())
+                with _missing_file_said():
+                    drawn.append(_Drawn(run, view, chosen, build=builders.get(view.title)).draw())
     if presents():
         return
     _draw_foot(run, drawn, "-".join(["foot", *(f"{view.page}-{view.name}" for view in views[:1])]), chosen, code)
@@ -221,7 +224,8 @@ def _parts_of_all_tabs(run: Run, drawn: Sequence["_Drawn"]) -> list[Part]:
     parts = []
     for view in page_of(f"{drawn[0].view.page}.py").views:
         if view not in known and not view.missing(run):
-            known[view] = _Drawn(run, view, {}).compute()
+            with suppress(FileNotFoundError):
+                known[view] = _Drawn(run, view, {}).compute()
         if view in known:
             parts.append(known[view].exported())
     return parts
@@ -236,12 +240,30 @@ def show_view(run: Run, view: View, only: str = "", chosen: Mapping[Control, Any
         only: the name of a picture that is drawn without the text and the others; empty: all is drawn.
         chosen: values of controls that are not drawn.
     """
-    _draw_alive(view, lambda: _Drawn(run, view, dict(chosen), only).draw())
+    with _missing_file_said():
+        _draw_alive(view, lambda: _Drawn(run, view, dict(chosen), only).draw())
 
 
 def present_view(run: Run, view: View, only: str = "", chosen: Mapping[Control, Any] = MappingProxyType({})) -> None:
     """The same view on a whole screen; arguments as of `show_view`."""
-    _Drawn(run, view, dict(chosen), only).present()
+    with _missing_file_said():
+        _Drawn(run, view, dict(chosen), only).present()
+
+
+@contextmanager
+def _missing_file_said() -> Iterator[None]:
+    """Where a view reads a file that comes with the app and is gone, a sentence stands in its place."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        name = "/".join(Path(str(error.filename or error)).parts[-3:])
+        st.error(
+            tr(
+                "A file that comes with the app is missing: {name}. Restore it, or install the app again.",
+                name=as_markdown(name),
+            ),
+            icon=":material/folder_off:",
+        )
 
 
 def _draw_alive(view: View, draw: Callable[[], Any]) -> None:
