@@ -168,7 +168,7 @@ def cost_over_n(trace: Trace, kind: str, lengths: Sequence[int], window: int, fe
 
 
 def measured_lengths(size: LayerSize) -> list[int]:
-    """Those of `MEASURED` that take a layer no more than `MOST_WORK`, but as many at least as a power law is fitted to."""
+    """Those of `MEASURED` that take a layer no more than `MOST_WORK`; at least as many as a power law is fitted to."""
     return [n for rank, n in enumerate(MEASURED) if rank < FITTED or size.products(n, n) <= MOST_WORK]
 
 
