@@ -22,7 +22,7 @@ from plotly.subplots import make_subplots
 
 from model.language import ENGLISH, language
 from viz.labels import say_figure, say_label
-from viz.theme import AXIS_OF_MAPS, GUIDE, LOOK
+from viz.theme import AXIS_OF_MAPS, GUIDE, LOOK, SIGNED, SIGNED_ON_DARK
 from viz.tokens import Verbatim, as_plotly
 
 LEGEND_ABOVE = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
@@ -160,6 +160,22 @@ def figure(traces: Iterable[Mapping], *layouts: Mapping, **layout: Any) -> Stabl
     if (spoken := language()) is not ENGLISH:
         traces, whole = say_figure(traces, whole | {"separators": spoken.decimal + spoken.group})
     return StableFigure({"data": traces, "layout": whole | {"datarevision": _checksum(traces)}})
+
+
+def darken(figure: StableFigure) -> StableFigure:
+    """The figure for a dark page, where the middle of the scale of signed numbers is as dark as the page."""
+    return StableFigure(_darken_scales(figure.content))
+
+
+def _darken_scales(value: Any, name: str = "") -> Any:
+    if isinstance(value, Mapping):
+        return {name: _darken_scales(part, name) for name, part in value.items()}
+    if isinstance(value, list) and value and isinstance(value[0], Mapping):
+        return [_darken_scales(part) for part in value]
+    if name == "colorscale" and isinstance(value, str) and value == SIGNED:
+        last = len(SIGNED_ON_DARK) - 1
+        return [[place / last, f"rgb{colour}"] for place, colour in enumerate(SIGNED_ON_DARK)]
+    return value
 
 
 def selectable(figure: StableFigure) -> StableFigure:

@@ -19,6 +19,14 @@ WEIGHTS = "viridis"
 SIGNED = "RdBu_r"
 """Diverging scale for signed numbers, centred on 0: blue below, red above."""
 
+BELOW_0, AT_0, ABOVE_0 = (
+    ((112, 190, 255), (40, 110, 180), (30, 52, 76)),
+    (34, 34, 34),
+    ((90, 40, 32), (208, 74, 48), (255, 156, 124)),
+)
+SIGNED_ON_DARK = (*BELOW_0, AT_0, *ABOVE_0)
+"""Evenly spaced anchors, 0 to 255, of the same on a dark page: 0 is dark there, too."""
+
 FONT = "Source Sans, Source Sans Pro, system-ui, sans-serif"
 GREY, TEXT = "#808495", "#2F2D2B"
 """Text colours: GREY of labels, TEXT of titles and legends. The style sheet adapts both to the theme."""
@@ -94,8 +102,8 @@ def symmetric_range(*arrays) -> tuple[float, float]:
 
 @cache
 def colour_scales() -> dict[str, list[list[int]]]:
-    """Evenly spaced [red, green, blue] anchors, 0 to 255, of the two colour scales."""
-    return {name: _anchors(name) for name in (WEIGHTS, SIGNED)}
+    """Evenly spaced [red, green, blue] anchors, 0 to 255, of the two colour scales, and of SIGNED on a dark page."""
+    return {name: _anchors(name) for name in (WEIGHTS, SIGNED)} | {f"{SIGNED} on dark": [*map(list, SIGNED_ON_DARK)]}
 
 
 def _anchors(scale: str) -> list[list[int]]:

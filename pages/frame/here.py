@@ -11,7 +11,7 @@ from model.trace import Kind
 from pages import PAGES
 from pages.frame.menu import HOME
 from pages.widgets.canvas import component
-from pages.widgets.chart import HERE, is_narrow
+from pages.widgets.chart import HERE, is_dark, is_narrow
 from pages.widgets.controls import OPEN_TAB, set_controls
 
 ENTRIES = ("kind", "layer", "head", "step", "lesson", "station")
@@ -49,8 +49,9 @@ def show_here(
     data["texts"] = {key: st.session_state[key] or "" for key in TEXTS if key in st.session_state}
     # A run that changes nothing else reaches the component, too.
     data["run"] = st.session_state["run"] = st.session_state.get("run", 0) + 1
-    data["narrow"], data["lang"] = is_narrow(), language().code
-    component("here")(key=HERE, data=data, height=1, on_move_change=_move, on_narrow_change=lambda: None)
+    data["narrow"], data["dark"], data["lang"] = is_narrow(), is_dark(), language().code
+    told = {f"on_{what}_change": lambda: None for what in ("narrow", "dark")}
+    component("here")(key=HERE, data=data, height=1, on_move_change=_move, **told)
 
 
 def lacking(features: Collection[Need]) -> dict[str, str]:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from model.checkpoints.store import shown_name
 from pages.widgets.present import presents
-from viz.figure import selectable
+from viz.figure import StableFigure, darken, selectable
 from viz.stack import stack, thin
 
 HERE = "here"
@@ -38,6 +38,12 @@ def is_narrow() -> bool:
     return bool((st.session_state.get(HERE) or {}).get("narrow"))
 
 
+def is_dark() -> bool:
+    """Whether the window is dark; of a first run Streamlit may not know it yet, and the next one follows at once."""
+    told = (st.session_state.get(HERE) or {}).get("dark")
+    return st.context.theme.type == "dark" if told is None else bool(told)
+
+
 def clicked_point(key: str) -> dict[str, Any] | None:
     """The point of the chart `key` that was clicked, with its point_index and customdata; None if none is selected."""
     points = st.session_state[key]["selection"]["points"]
@@ -64,6 +70,8 @@ def chart(
         "doubleClick": "reset",
         "toImageButtonOptions": {"format": "png", "scale": 2, "filename": f"{key}-{st.session_state.get(RUN, '')}"},
     }
+    if is_dark() and isinstance(figure, StableFigure):
+        figure = darken(figure)
     if is_narrow() and not presents():
         figure, roomy = thin(stack(figure) if roomy else figure), False
     if on_select != "ignore":

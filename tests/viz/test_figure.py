@@ -13,6 +13,7 @@ from plotly.subplots import make_subplots
 from viz.figure import (
     StableFigure,
     bar,
+    darken,
     escape,
     figure,
     frame,
@@ -26,7 +27,7 @@ from viz.figure import (
     text,
     vline,
 )
-from viz.theme import FAINT, GREY, LOOK
+from viz.theme import FAINT, GREY, LOOK, SIGNED, SIGNED_ON_DARK, WEIGHTS
 from viz.tokens import axis_ticks
 
 LINE = {"color": "#7f7f7f", "width": 1, "dash": "solid"}
@@ -160,3 +161,21 @@ def test_markup_is_escaped_on_an_axis_and_quotation_marks_stay():
     """Plotly reads `&lt;`, but would show `&quot;` letter by letter."""
     names = ["<b>x</b>", '"Oh"', "didn't"]
     assert axis_ticks(names)["ticktext"] == escape(names) == ["&lt;b&gt;x&lt;/b&gt;", '"Oh"', "didn't"]
+
+
+def test_on_a_dark_page_signed_numbers_are_brighter_the_further_from_0_and_weights_keep_their_colours() -> None:
+    """On a colour axis and in a trace; the picture itself, which may be on a light page, too, stays as it is."""
+    traces = [heatmap(z=np.eye(2), coloraxis="coloraxis"), heatmap(z=np.eye(2), colorscale=SIGNED)]
+    light = figure(traces, coloraxis={"colorscale": SIGNED}, coloraxis2={"colorscale": WEIGHTS})
+    before = light.to_dict()
+    dark = darken(light).to_dict()
+    assert light.to_dict() == before
+    assert dark["layout"]["coloraxis2"] == before["layout"]["coloraxis2"]
+    scale = dark["layout"]["coloraxis"]["colorscale"]
+    assert dark["data"][1]["colorscale"] == scale
+    assert [place for place, _ in scale] == pytest.approx(np.linspace(0, 1, len(scale)))
+    brightness = np.array(SIGNED_ON_DARK) @ [0.2126, 0.7152, 0.0722]
+    middle = len(scale) // 2
+    assert np.all(np.diff(brightness[middle:]) > 0)
+    assert np.all(np.diff(brightness[: middle + 1]) < 0)
+    assert go.Figure(dark)

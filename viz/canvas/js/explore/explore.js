@@ -65,9 +65,7 @@ class View extends Picture {
     this.theme = themeOf(this.root);
     this.narrow = this.width < NARROW;
     this.root.classList.toggle("narrow", this.narrow);
-    this.tables = lookupTables(this.header.scales);
-    // On a dark page the middle of signed numbers is dark, too.
-    if (inkOn(rgbOf(this.theme.background)) === "#ffffff") this.tables.RdBu_r = lookupTable(SIGNED_ON_DARK);
+    this.tables = lookupTables(this.header.scales, this.theme.background);
     const room = roomOf(this.root);
     this.root.classList.toggle("present", room !== null);
     this.chips.draw();
@@ -190,11 +188,6 @@ class View extends Picture {
     return this.heads.paint(canvas, caption);
   }
 }
-
-// From blue, below 0, to orange, above it.
-const BELOW_0 = [[112, 190, 255], [40, 110, 180], [30, 52, 76]];
-const ABOVE_0 = [[84, 48, 26], [200, 92, 30], [255, 170, 110]];
-const SIGNED_ON_DARK = [...BELOW_0, [34, 34, 34], ...ABOVE_0];
 
 // "score" of "scores": one number of a matrix.
 function singular(symbol) {

@@ -39,7 +39,6 @@ class View extends Picture {
     // Another theme, or a run that chose nothing else, leaves whoever moves by keys where they are.
     const same = JSON.stringify(chosen) === JSON.stringify(this.chosen);
     this.chosen = chosen;
-    this.tables = lookupTables(this.header.scales);
     this.redraw.show(this.header);
     const [{ focused }, cell] = [this.cursor, same ? this.cursor.cell : null];
     this.build();
@@ -105,6 +104,7 @@ class View extends Picture {
     if (this.narrow !== this.measure() < NARROW) this.build();
     this.width = this.measure();
     this.theme = themeOf(this.root);
+    this.tables = lookupTables(this.header.scales, this.theme.background);
     const pen = document.createElement("canvas").getContext("2d");
     pen.font = `600 ${FONT_SIZE}px ${this.theme.font}`;
     const height = this.stageHeight();

@@ -1,6 +1,7 @@
-// needs: shared/mount.js page/enter.js page/history.js page/links.js page/menu.js page/typed.js
+// needs: shared/mount.js shared/colours.js page/enter.js page/history.js page/links.js page/menu.js page/typed.js
 // The here component: Shift with an arrow key chooses layer or head, wherever the focus is, and a click on a word of a
-// sentence (viz/html.py) its row; and whether the screen is narrow, which decides how panels stand. It draws nothing.
+// sentence (viz/html.py) its row; and whether the screen is narrow, which decides how panels stand, or dark, which decides
+// the colours of charts. It draws nothing.
 
 const MOVES = {
   ArrowUp: ["layer", -1],
@@ -12,7 +13,8 @@ const MOVES = {
 const STACKED = "(max-width: 768px)"; // as in the style sheet
 
 class View {
-  constructor() {
+  constructor(root) {
+    this.root = root;
     this.narrow = matchMedia(STACKED);
     this.onWidth = () => this.tell("narrow", this.narrow.matches);
     this.narrow.addEventListener("change", this.onWidth);
@@ -47,6 +49,8 @@ class View {
     if (data.tab) this.tab = { page: data.page, key: data.entries.at(-1), title: data.tab };
     if (this.tab) this.nameTab();
     if (data.narrow !== this.narrow.matches) this.onWidth();
+    const dark = isDark(themeOf(this.root).background);
+    if (data.dark !== dark) setStateValue("dark", dark);
     this.menu.update(data.lacks);
     this.typed.ran(data.texts);
     [this.kinds, this.off] = [data.kinds, data.off];

@@ -14,8 +14,15 @@ function lookupTable(anchors) {
   return table;
 }
 
-function lookupTables(scales) {
-  return Object.fromEntries(Object.entries(scales).map(([name, anchors]) => [name, lookupTable(anchors)]));
+// A table for each scale by its name, as it is on this background.
+function lookupTables(scales, background) {
+  const dark = isDark(background);
+  const anchors = (name) => (dark && scales[`${name} on dark`]) || scales[name];
+  return Object.fromEntries(Object.keys(scales).map((name) => [name, lookupTable(anchors(name))]));
+}
+
+function isDark(background) {
+  return inkOn(rgbOf(background)) === "#ffffff";
 }
 
 // The 256 colours as pixels of an ImageData, red first in memory.

@@ -50,7 +50,6 @@ class View extends Picture {
     const other = this.header?.title !== header.title;
     this.header = header;
     [[this.weights, this.masked]] = equationsOf(header, arrays);
-    this.tables = lookupTables(header.scales);
     this.slider.update(header.taus, header.temperature, other);
     if (other || this.row.asked === header.row) this.row.asked = null;
     if (this.row.asked === null || this.row.asked >= this.weights.rows.size) this.row.chosen = header.row;
@@ -91,6 +90,7 @@ class View extends Picture {
   draw() {
     this.width = this.measure();
     this.theme = themeOf(this.root);
+    this.tables = lookupTables(this.header.scales, this.theme.background);
     this.arranged = { ...this.weights, font: this.theme.font };
     const pen = element("canvas").getContext("2d");
     pen.font = `600 ${FONT_SIZE}px ${this.theme.font}`;
