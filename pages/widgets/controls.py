@@ -550,13 +550,10 @@ def explained_table(table: Table, key: str, alt: str, on_select: Callable[[], No
         alt: what it shows, for screen readers.
         on_select: called when a row is ticked, before the page runs again.
     """
-    config, forms = {}, {}
+    config, forms = {}, _forms(table.frame, table.floats) | dict(table.formats)
     for name, values in table.frame.items():
         pinned = {"pinned": True, "width": PINNED_WIDTH} if name in table.pinned else {}
-        number = values.dtype.kind == "f"
-        if number:
-            forms[name] = table.formats.get(name, table.floats)
-        wide = {"width": "large"} if not number and values.map(str).str.len().max() > LONG_CELL else {}
+        wide = {"width": "large"} if name not in forms and values.map(str).str.len().max() > LONG_CELL else {}
         config[say_label(name)] = st.column_config.Column(help=say_label(table.helps.get(name)), **wide | pinned)
     options: dict[str, Any] = {}
     if table.sets:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("streamlit")
+from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
 from streamlit.testing.v1 import AppTest
 
 
@@ -112,6 +113,26 @@ def test_a_table_of_present_has_its_numbers_as_the_language_writes_them() -> Non
     assert not app.exception
     cells = [re.findall("<td>(.*?)</td>", html.proto.body) for html in app.get("html")]
     assert cells == [["1,000", "−0.12", "50.0%", ""], ["1.000", "−0,12", "50,0 %", ""]]
+
+
+def tables_page() -> None:
+    import pandas as pd
+
+    from pages.widgets import controls
+    from viz.forms import Table
+
+    frame = pd.DataFrame({"n": [12000, -4], "x": [0.5, -0.25], "word": ["a", "b"]})
+    controls.table(frame, floats="%.2f")
+    controls.explained_table(Table(frame, floats="%.2f"), "t", "numbers", lambda: None)
+
+
+def test_in_every_table_thousands_are_grouped_and_negative_numbers_have_a_minus_sign() -> None:
+    app = AppTest.from_function(tables_page, default_timeout=60).run()
+    assert not app.exception
+    shown = [convert_arrow_bytes_to_pandas_df(one.proto.arrow_data.styler.display_values) for one in app.dataframe]
+    for one in shown:
+        assert one.values.tolist() == [["12,000", "0.50", "a"], ["−4", "−0.25", "b"]]
+    assert len(shown) == 2
 
 
 def set_all(app: AppTest) -> Any:
