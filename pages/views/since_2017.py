@@ -11,6 +11,7 @@ from model.analysis.stream.residual_stream import measure_stream, residual_strea
 from model.background import digits as digits_8x8
 from model.background.layer_size import layer_sizes
 from model.background.studies import read_study, study_arrays
+from model.checkpoints.store import shown_name
 from model.language import sentence, tr
 from model.needs import parts_of
 from model.network.attention import MultiHeadAttention
@@ -483,7 +484,7 @@ def one_line(run: Run) -> Result:
     return Result(
         facts={
             "count": len(has),
-            "name": run.trace.checkpoint,
+            "name": shown_name(run.trace.checkpoint),
             "heads": run.opened.config.n_heads,
             "kv_heads": run.opened.config.kv_heads,
         }
