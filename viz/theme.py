@@ -19,12 +19,15 @@ WEIGHTS = "viridis"
 SIGNED = "RdBu_r"
 """Diverging scale for signed numbers, centred on 0: blue below, red above."""
 
-BELOW_0, AT_0, ABOVE_0 = (
-    ((112, 190, 255), (40, 110, 180), (30, 52, 76)),
+SIGNED_ON_DARK = (
+    (112, 190, 255),
+    (40, 110, 180),
+    (30, 52, 76),
     (34, 34, 34),
-    ((90, 40, 32), (208, 74, 48), (255, 156, 124)),
+    (90, 40, 32),
+    (208, 74, 48),
+    (255, 156, 124),
 )
-SIGNED_ON_DARK = (*BELOW_0, AT_0, *ABOVE_0)
 """Evenly spaced anchors, 0 to 255, of the same on a dark page: 0 is dark there, too."""
 
 FONT = "Source Sans, Source Sans Pro, system-ui, sans-serif"
