@@ -172,7 +172,8 @@ def _darken_scales(value: Any, name: str = "") -> Any:
         return {name: _darken_scales(part, name) for name, part in value.items()}
     if isinstance(value, list) and value and isinstance(value[0], Mapping):
         return [_darken_scales(part) for part in value]
-    if name == "colorscale" and isinstance(value, str) and value == SIGNED:
+    # By its name, or as Plotly sends it.
+    if name == "colorscale" and value in (SIGNED, _scale(SIGNED)):
         last = len(SIGNED_ON_DARK) - 1
         return [[place / last, f"rgb{colour}"] for place, colour in enumerate(SIGNED_ON_DARK)]
     return value

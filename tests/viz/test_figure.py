@@ -14,6 +14,7 @@ from viz.figure import (
     StableFigure,
     bar,
     darken,
+    enlarge,
     escape,
     figure,
     frame,
@@ -173,6 +174,8 @@ def test_on_a_dark_page_signed_numbers_are_brighter_the_further_from_0_and_weigh
     assert dark["layout"]["coloraxis2"] == before["layout"]["coloraxis2"]
     scale = dark["layout"]["coloraxis"]["colorscale"]
     assert dark["data"][1]["colorscale"] == scale
+    for_projector = darken(enlarge(light)).to_dict()
+    assert for_projector["layout"]["coloraxis"]["colorscale"] == for_projector["data"][1]["colorscale"] == scale
     assert [place for place, _ in scale] == pytest.approx(np.linspace(0, 1, len(scale)))
     brightness = np.array(SIGNED_ON_DARK) @ [0.2126, 0.7152, 0.0722]
     middle = len(scale) // 2
