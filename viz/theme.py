@@ -106,7 +106,7 @@ def symmetric_range(*arrays) -> tuple[float, float]:
 @cache
 def colour_scales() -> dict[str, list[list[int]]]:
     """Evenly spaced [red, green, blue] anchors, 0 to 255, of the two colour scales, and of SIGNED on a dark page."""
-    return {name: _anchors(name) for name in (WEIGHTS, SIGNED)} | {f"{SIGNED} on dark": [*map(list, SIGNED_ON_DARK)]}
+    return {name: _anchors(name) for name in (WEIGHTS, SIGNED)} | {f"{SIGNED}_on_dark": [*map(list, SIGNED_ON_DARK)]}
 
 
 def _anchors(scale: str) -> list[list[int]]:

@@ -17,7 +17,7 @@ function lookupTable(anchors) {
 // A table for each scale by its name, as it is on this background.
 function lookupTables(scales, background) {
   const dark = isDark(background);
-  const anchors = (name) => (dark && scales[`${name} on dark`]) || scales[name];
+  const anchors = (name) => (dark && scales[`${name}_on_dark`]) || scales[name];
   return Object.fromEntries(Object.keys(scales).map((name) => [name, lookupTable(anchors(name))]));
 }
 
