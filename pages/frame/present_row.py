@@ -19,8 +19,8 @@ STYLE = Path(__file__).with_name("present.css")
 def place_present_row() -> DeltaGenerator:
     """The row, still empty, and the style sheet by which only it, the words and the picture are left of the page."""
     row = st.container(key="present-row", horizontal=True, vertical_alignment="center")
-    # Streamlit takes a style that stands alone out of its place, and away only at the end of the next run. Beside an
-    # element it goes with the row.
+    # Streamlit moves a style that stands alone out of its place, and removes it only when the next run ends. Beside an
+    # element it is removed with the row.
     row.html(f"<i></i><style>{STYLE.read_text(encoding='utf-8')}</style>")
     return row
 

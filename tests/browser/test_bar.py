@@ -72,31 +72,26 @@ def test_light_and_dark_turn_at_once_and_are_remembered_on_another_page(server: 
     visitor.change_scheme("light")
 
 
-def brightness_of_zero(visitor: Visitor) -> float:
-    """Of the middle of a chart's scale of signed numbers, from 0 to 255."""
-    axis = "document.querySelector('.js-plotly-plot').layout.coloraxis"
-    scale = visitor.page.evaluate(f"{axis}.colorscale")
-    (middle,) = (colour for place, colour in scale if place == 0.5)
-    return sum(map(int, re.findall(r"\d+", middle))) / 3
+ZERO_IS = """(scheme) => {
+  const scale = document.querySelector(".js-plotly-plot")?.layout?.coloraxis?.colorscale;
+  const middle = scale?.find(([place]) => place === 0.5)[1].match(/\\d+/g).map(Number);
+  return middle?.every((part) => (scheme === "dark" ? part < 50 : part > 200));
+}"""
+"""whether the middle of a chart's scale of signed numbers is that of this scheme"""
 
 
 def test_zero_is_as_dark_as_the_page_in_a_chart_as_in_a_picture_of_ours(server: str, visitor: Visitor) -> None:
     address = f"{server}/attention_step_by_step?part=Your+own+vectors"
     visitor.visit(address)
-    runs = visitor.runs
-    assert brightness_of_zero(visitor) > 200
-    visitor.page.get_by_role("button", name="Light or dark").click()
-    visitor.wait_until(lambda: visitor.runs > runs, "the page did not run in its new colours")
-    visitor.settle()
-    assert brightness_of_zero(visitor) < 50
-    visitor.page.get_by_role("button", name="Light or dark").click()
-    visitor.wait_until(lambda: visitor.runs > runs + 1, "the page did not run in its new colours")
-    visitor.settle()
-    assert brightness_of_zero(visitor) > 200
+    visitor.page.wait_for_function(ZERO_IS, arg="light")
+    for scheme in ("dark", "light"):
+        visitor.page.get_by_role("button", name="Light or dark").click()
+        visitor.page.wait_for_function(ZERO_IS, arg=scheme)
+        visitor.settle()
     visitor.change_scheme("dark")
-    assert brightness_of_zero(visitor) < 50
+    visitor.page.wait_for_function(ZERO_IS, arg="dark")
     visitor.visit(address)
-    assert brightness_of_zero(visitor) < 50
+    visitor.page.wait_for_function(ZERO_IS, arg="dark")
 
 
 def test_what_is_shared_names_the_view_and_says_that_this_machine_alone_has_it(server: str, visitor: Visitor) -> None:
