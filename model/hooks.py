@@ -71,6 +71,14 @@ def hook_points(model: nn.Module) -> dict[str, HookPoint]:
     return {path: module for path, module in model.named_modules() if isinstance(module, HookPoint)}
 
 
+def has_hook_point(model: nn.Module, path: str) -> bool:
+    """True if `hook_points` has this path; looks at no other module."""
+    try:
+        return isinstance(model.get_submodule(path), HookPoint)
+    except AttributeError:
+        return False
+
+
 def observed(modules: Iterable[nn.Module]) -> bool:
     """True if anything records or edits what `modules` compute in this context, at hook points or by other hooks."""
     return any(
@@ -111,8 +119,7 @@ def recording(model: nn.Module, paths: list[str] | None = None, detached: bool =
     Raises:
         ValueError: a path names no hook point of `model`.
     """
-    points = hook_points(model)
-    chosen = points if paths is None else {path: _point(points, path) for path in paths}
+    chosen = hook_points(model) if paths is None else {path: _point(model, path) for path in paths}
     run = _Run(paths={point: path for path, point in chosen.items()}, detached=detached)
     with _active(run):
         yield run.activations
@@ -128,8 +135,7 @@ def editing(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
     Raises:
         ValueError: a path names no hook point of `model`.
     """
-    points = hook_points(model)
-    with _active(_Run(edits={_point(points, path): edit for path, edit in edits.items()})):
+    with _active(_Run(edits={_point(model, path): edit for path, edit in edits.items()})):
         yield
 
 
@@ -149,7 +155,7 @@ def _active(run: _Run) -> Iterator[None]:
         _RUNS.reset(token)
 
 
-def _point(points: Mapping[str, HookPoint], path: str) -> HookPoint:
-    if path not in points:
-        raise ValueError(f"no hook point {path!r}; there are {', '.join(sorted(points))}")
-    return points[path]
+def _point(model: nn.Module, path: str) -> HookPoint:
+    if not has_hook_point(model, path):
+        raise ValueError(f"no hook point {path!r}; there are {', '.join(sorted(hook_points(model)))}")
+    return model.get_submodule(path)

@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from model.hooks import Edit, hook_points
+from model.hooks import Edit, has_hook_point
 from model.interventions.base import (
     Addressed,
     Reading,
@@ -118,7 +118,7 @@ class ResidualOff(_SubLayerChange):
     def edits(self, model: Network) -> dict[str, Reading]:
         edits = {}
         for path in sublayer_paths(model, self.stack, self.layer, self.name):
-            if f"{path}_residual.added" in hook_points(model):
+            if has_hook_point(model, f"{path}_residual.added"):
                 edits[f"{path}_residual.added"] = Reading(f"{path}.out", lambda _added, out: out)
             else:  # where the sum itself cannot be edited: x + (Sublayer(x) - x), equal up to rounding
                 edits[model.update_point(path)] = Reading(model.before_point(path), lambda out, before: out - before)
@@ -131,8 +131,8 @@ class NormOff(_SubLayerChange):
     Sublayer(LayerNorm(x)). The norm after the last layer of a pre-norm stack stays."""
 
     def edits(self, model: Network) -> dict[str, Reading]:
-        paths, points = sublayer_paths(model, self.stack, self.layer, self.name), hook_points(model)
-        if not all(f"{path}_residual.added" in points for path in paths):
+        paths = sublayer_paths(model, self.stack, self.layer, self.name)
+        if not all(has_hook_point(model, f"{path}_residual.added") for path in paths):
             raise ValueError(
                 sentence(
                     "the norms of this model cannot be left out: its layers are not of this project's own code, and "

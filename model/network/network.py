@@ -6,7 +6,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor, nn
 
-from model.hooks import Call, HookPoint, hook_points, let_calls_be_kept
+from model.hooks import Call, HookPoint, has_hook_point, let_calls_be_kept
 from model.network.attention import KeyValueCache, MultiHeadAttention
 from model.network.config import BOS, EOS, TransformerConfig
 from model.network.embedding import InputEmbedding
@@ -113,9 +113,9 @@ class Network(nn.Module):
         """(kind, layer) -> (path, module)."""
         modules = {}
         for kind in self.kinds:
-            for layer in kind.layers:
-                path = f"{kind.queries}.layers.{layer}.{'cross_attn' if kind.crosses else 'self_attn'}"
-                modules[kind.name, layer] = (path, self.get_submodule(path))
+            name = "cross_attn" if kind.crosses else "self_attn"
+            for layer, block in enumerate(getattr(self, kind.queries).layers):
+                modules[kind.name, layer] = (f"{kind.queries}.layers.{layer}.{name}", getattr(block, name))
         return modules
 
     def weights(self) -> dict[str, Tensor]:
@@ -167,7 +167,7 @@ class Network(nn.Module):
 
     def edits_reach(self, path: str) -> bool:
         """Whether the network goes on with what an edit makes at the hook point at `path`."""
-        return path in hook_points(self)
+        return has_hook_point(self, path)
 
     def initialise(self, numbers: torch.Generator | None = None) -> None:
         """Xavier for every projection, zero biases; embeddings with variance 1 / d_model, so that after multiplication

@@ -142,10 +142,10 @@ def translate_both_orders(
     translator: Translator, trace: Trace, permutation: Sequence[int], off: Sequence[str]
 ) -> tuple[str, str]:
     """Translations of the source in both orders, by beam search with 4 beams."""
-    orders = (trace.src_ids, tuple(trace.src_ids[i] for i in permutation))
+    orders = [trace.src_ids, [trace.src_ids[i] for i in permutation]]
     with applied(translator.model, trace.interventions), without_positions(translator.model, off):
-        best = [beam_search(translator.model, [list(ids)])[0][0] for ids in orders]
-    first, second = (translator.tokenizer.decode(list(hypothesis.tokens)) for hypothesis in best)
+        found = beam_search(translator.model, orders)
+    first, second = (translator.tokenizer.decode(list(best.tokens)) for best, *_ in found)
     return first, second
 
 

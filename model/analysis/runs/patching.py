@@ -15,7 +15,7 @@ import torch
 from model.analysis.sweep import sweep
 from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import Checkpoint
-from model.hooks import explicit_path, hook_points, recording
+from model.hooks import explicit_path, has_hook_point, recording
 from model.interventions import Patch, PatchFrom, applied
 from model.language import sentence
 from model.trace import Array, StackName, Trace, log_probabilities
@@ -230,4 +230,4 @@ def _is_causal(opened: Checkpoint, stack: StackName) -> bool:
 
 
 def _can_patch(opened: Checkpoint, path: str) -> bool:
-    return path in hook_points(opened.model) and opened.model.edits_reach(path)
+    return has_hook_point(opened.model, path) and opened.model.edits_reach(path)

@@ -16,7 +16,7 @@ from model.analysis.stream.residual_stream import lengths, measure_stream
 from model.analysis.sweep import log_probability, sweep
 from model.background.layer_size import LayerSize
 from model.checkpoints.checkpoint import Checkpoint
-from model.hooks import hook_points
+from model.hooks import has_hook_point
 from model.interventions import Intervention, NormOff, PositionsOff, ResidualOff, SublayerOff
 from model.needs import Need
 from model.network.network import EMBEDDINGS
@@ -148,7 +148,7 @@ def _input_boxes(checkpoint: Checkpoint, stream: Stream) -> list[Box]:
         values = {"in": embedding, "added": lengths(embedded.positional), "out": lengths(embedded.sum)}
         known = {} if table is None else {"P": table.shape}
         parameters = table.size if known and checkpoint.config.positions == "learned" else 0
-        removable = f"{EMBEDDINGS[stream.name]}.positional" in hook_points(checkpoint.model)
+        removable = has_hook_point(checkpoint.model, f"{EMBEDDINGS[stream.name]}.positional")
         boxes.append(Box(stream.name, None, "positions", values, None, known, parameters, removable=removable))
     if embedded.normed is not None:
         ends = {"in": lengths(embedded.sum), "out": lengths(embedded.normed)}
