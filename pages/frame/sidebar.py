@@ -54,7 +54,14 @@ from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers, rename_parameters, short_title
 from pages.views.controls import TAU
 from pages.views.examples import examples_of
-from pages.widgets.changes import TEMPERATURES, kept_changes, show_active, stay_where_set, temperatures_elsewhere
+from pages.widgets.changes import (
+    TEMPERATURES,
+    in_order_of_places,
+    kept_changes,
+    show_active,
+    stay_where_set,
+    temperatures_elsewhere,
+)
 from pages.widgets.controls import (
     choice,
     follow_default,
@@ -177,8 +184,9 @@ def _sidebar(page: Page, address: str) -> Inputs:
             effect = st.container(key="effect")
     here = None if tau == 1 else AttentionTemperature(tau, **place.address(scope))
     elsewhere = temperatures_elsewhere(translator, place, scope, tau, notes)
-    kept = (*elsewhere, *kept_changes(translator, editing=page.path.endswith("what_if.py")))
-    request = replace(request, interventions=kept if here is None else (here, *kept))
+    others = kept_changes(translator, editing=page.path.endswith("what_if.py"))
+    temperatures = elsewhere if here is None else in_order_of_places((here, *elsewhere))
+    request, kept = replace(request, interventions=(*temperatures, *others)), (*elsewhere, *others)
     with look:
         show_active(request.interventions, here, translator and translator.model)
     return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept, effect, begins)

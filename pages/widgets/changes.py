@@ -1,13 +1,21 @@
 """The changes at work, in the session and in the link: temperatures, and what is kept on of What if for all pages."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import streamlit as st
 
 from model.analysis.runs.patching import resolve_patch
 from model.checkpoints.checkpoint import Checkpoint
-from model.interventions import AttentionTemperature, Intervention, Patch, PatchFrom, describe, place_in_words
+from model.interventions import (
+    KINDS,
+    AttentionTemperature,
+    Intervention,
+    Patch,
+    PatchFrom,
+    describe,
+    place_in_words,
+)
 from model.interventions.link import decode, encode
 from model.language import in_a_row, sentence_of, tr, tr_error
 from model.run import Place
@@ -111,7 +119,20 @@ def stay_where_set(place: Place) -> None:
     found = elsewhere.pop(tuple(address.items()), None)
     if tau == (1.0 if scope != old_scope else old_tau) and address != old_address:
         follow_click("tau", found.tau if found else 1.0)
-    state[TEMPERATURES] = tuple(elsewhere.values())
+    state[TEMPERATURES] = in_order_of_places(elsewhere.values())
+
+
+def in_order_of_places(temperatures: Iterable[AttentionTemperature]) -> tuple[AttentionTemperature, ...]:
+    """Those of the whole model first, then by kind, layer and head, whichever was set first.
+
+    So the list stays as it is when another head is chosen, and a run that is known is found again.
+    """
+
+    def place(change: AttentionTemperature) -> tuple[int, ...]:
+        kind = -1 if change.kind is None else KINDS.index(change.kind)
+        return (kind, *(-1 if number is None else number for number in (change.layer, change.head)))
+
+    return tuple(sorted(temperatures, key=place))
 
 
 def temperatures_elsewhere(
@@ -151,7 +172,7 @@ def _temperatures_of_link(address: Mapping[str, Any], notes: list[str]) -> tuple
         return ()
     # What acts at the chosen place is said by the slider.
     taken = [one for one in asked if isinstance(one, AttentionTemperature) and _address(one) != tuple(address.items())]
-    return tuple({_address(one): one for one in taken}.values())
+    return in_order_of_places({_address(one): one for one in taken}.values())
 
 
 def _address(change: AttentionTemperature) -> tuple[tuple[str, Any], ...]:
