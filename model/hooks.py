@@ -73,10 +73,7 @@ def hook_points(model: nn.Module) -> dict[str, HookPoint]:
 
 def has_hook_point(model: nn.Module, path: str) -> bool:
     """True if `hook_points` has this path; looks at no other module."""
-    try:
-        return isinstance(model.get_submodule(path), HookPoint)
-    except AttributeError:
-        return False
+    return _find(model, path) is not None
 
 
 def observed(modules: Iterable[nn.Module]) -> bool:
@@ -155,7 +152,15 @@ def _active(run: _Run) -> Iterator[None]:
         _RUNS.reset(token)
 
 
+def _find(model: nn.Module, path: str) -> HookPoint | None:
+    try:
+        module = model.get_submodule(path)
+    except AttributeError:
+        return None
+    return module if isinstance(module, HookPoint) else None
+
+
 def _point(model: nn.Module, path: str) -> HookPoint:
-    if not has_hook_point(model, path):
+    if (point := _find(model, path)) is None:
         raise ValueError(f"no hook point {path!r}; there are {', '.join(sorted(hook_points(model)))}")
-    return model.get_submodule(path)
+    return point

@@ -22,6 +22,7 @@ from model.analysis.runs.gradients import (
     DistanceGradients,
     distance_gradients,
     gradient_times_input,
+    gradients_by_change,
     loss_gradients,
     rounding_of_streams,
     stream_gradients,
@@ -96,7 +97,8 @@ def layers(run: Run, weights: str = choice("Weights", WEIGHTS, key="gradients_we
     changes |= {"no residual connections": (ResidualOff(),)} if residual else {}
     changes |= {_undone(run.attention): (Unscaled(),)} if divides else {}
     changes |= {"neither": (ResidualOff(), Unscaled())} if residual and divides else {}
-    norms = {name: run.compute(stream_gradients, opened, trace, change, seed) for name, change in changes.items()}
+    found = run.compute(gradients_by_change, opened, trace, tuple(changes.values()), seed)
+    norms = dict(zip(changes, found, strict=True))
     rounding = {}
     if Need.OWN_LAYERS not in opened.features:
         rounding = {name: run.compute(rounding_of_streams, opened, trace, c, seed) for name, c in changes.items()}

@@ -78,6 +78,17 @@ def stream_gradients(
     return _norms(_precise(opened, seed), run)
 
 
+def gradients_by_change(
+    opened: Checkpoint, trace: Trace, runs: Sequence[Sequence[Intervention]], seed: int | None = None
+) -> list[dict[str, Array]]:
+    """`stream_gradients` of the same tokens with each of several lists of changes, of one and the same precise model.
+
+    Arguments as there.
+    """
+    precise = _precise(opened, seed)
+    return [stream_gradients(precise, trace, changes) for changes in runs]
+
+
 def rounding_of_streams(
     opened: Checkpoint, trace: Trace, changes: Sequence[Intervention] = (), seed: int | None = None
 ) -> dict[str, Array]:
