@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -181,10 +182,7 @@ def read_examples(folder: Path) -> Examples:
     """What examples.json in the folder holds; nothing if there is none, and `problem` says why it cannot be read."""
     path = folder / "examples.json"
     try:
-        found = json.loads(path.read_text(encoding="utf-8-sig"))
-        sentences = tuple(_typed(sentence, str) for sentence in found["sentences"])
-        facts = _typed(found.get("about", ""), str), float(found.get("usual_nats", math.inf))
-        return Examples(tuple(map(_example, found["showing"])), sentences, *facts)
+        return _parse(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return Examples()
     except KeyError as error:
@@ -196,6 +194,15 @@ def read_examples(folder: Path) -> Examples:
             sentence("There are no example sentences: {path} cannot be read. {problem}", path=path, problem=problem)
         )
     )
+
+
+@lru_cache(maxsize=64)
+def _parse(text: str) -> Examples:
+    # Read at each choice of a first token, so several times for one page.
+    found = json.loads(text)
+    sentences = tuple(_typed(sentence, str) for sentence in found["sentences"])
+    facts = _typed(found.get("about", ""), str), float(found.get("usual_nats", math.inf))
+    return Examples(tuple(map(_example, found["showing"])), sentences, *facts)
 
 
 def _example(entry: dict[str, Any]) -> Example:

@@ -80,7 +80,7 @@ class Visitor:
         """Ask for every patch between two sentences; every other time, leave while the model runs, and come back."""
         self.session.query[OPEN_TAB] = "Patch"
         seconds = self.session.go("side_by_side")
-        del self.session.query[OPEN_TAB]
+        self.session.query.pop(OPEN_TAB, None)
         self.maps += 1
         if self.maps % 2 == 0:
             return seconds + self.session.change({"patch_map": True})

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -43,7 +43,7 @@ class Session:
             )
         )
         self.query = query
-        """what the address bar says after the question mark; the front end keeps it up to date with bound widgets"""
+        """what the address bar says after the question mark: kept up to date with bound widgets, and by the server"""
         self.states: dict[str, WidgetState] = {}
         self.elements: dict[tuple[int, ...], Element] = {}
         self.script_hash = ""
@@ -168,6 +168,8 @@ class Session:
             elif kind == "navigation":
                 self.pages = {page.url_pathname: page.page_script_hash for page in message.navigation.app_pages}
                 self.script_hash = message.navigation.page_script_hash
+            elif kind == "page_info_changed":
+                self.query = dict(parse_qsl(message.page_info_changed.query_string))
             elif kind == "delta":
                 self._draw(message)
             elif kind == "auto_rerun" and message.auto_rerun.fragment_id not in self.fragments:
