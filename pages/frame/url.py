@@ -45,12 +45,13 @@ DROPPED = "dropped-from-link"
 def rename_parameters() -> None:
     """Give parameters of older links, and kinds of attention in them, the names that they have now."""
     kind = st.query_params.get("kind", "")
-    if short := kind != short_title(kind):
+    if short := kind != short_title(kind) and _may_write("kind"):
         st.query_params["kind"] = short_title(kind)
     old = [name for name in st.query_params if name in RENAMED]
     for name in old:
         value = st.query_params.pop(name)
-        st.query_params.setdefault(RENAMED[name], value)
+        if _may_write(RENAMED[name]):
+            st.query_params.setdefault(RENAMED[name], value)
     if old or short:
         # Streamlit keeps the URL's first values beside the parameters; only another run forgets them.
         st.rerun()
@@ -63,7 +64,8 @@ def short_title(kind: str) -> str:
 
 def drop_non_finite_numbers() -> list[str]:
     """Remove parameters such as `inf`, or hundreds of digits, from the URL; returns a sentence for each."""
-    dropped = [name for name in st.query_params if name not in TEXTS and _non_finite(st.query_params[name])]
+    numbers = [name for name in st.query_params if name not in TEXTS and _may_write(name)]
+    dropped = [name for name in numbers if _non_finite(st.query_params[name])]
     if dropped:
         for name in dropped:
             del st.query_params[name]
@@ -73,6 +75,14 @@ def drop_non_finite_numbers() -> list[str]:
         # Streamlit keeps the URL's first values beside the parameters; only another run forgets them.
         st.rerun()
     return st.session_state.pop(DROPPED, [])
+
+
+def _may_write(name: str) -> bool:
+    """False for the parameter of a control that is there already: it writes its own value, and lets nobody else.
+
+    The browser's Back leads to an address from before it was mended, in the same session.
+    """
+    return name not in st.session_state
 
 
 def _non_finite(text: str) -> bool:

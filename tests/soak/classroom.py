@@ -43,13 +43,21 @@ class Visitor:
     """Somebody in the class: makes one move after another, and counts their own sentences."""
 
     def __init__(self, port: int, number: int, cookie: str = "") -> None:
-        self.number, self.typed, self.maps = number, 0, 0
+        self.number, self.typed, self.maps, self.tab = number, 0, 0, ""
         self.rng = random.Random(number)
         self.port, self.cookie = port, cookie
         self.session = self._enter()
 
     def _enter(self) -> Session:
         return Session(self.port, self.cookie, source=write_sentence(self.number, self.typed))
+
+    def _is_at(self, tab: str) -> bool:
+        """True if the visitor was at this tab of Training already; goes there."""
+        if self.tab == tab:
+            return True
+        self.tab = self.session.query[OPEN_TAB] = tab
+        self.session.go("training")
+        return False
 
     def choose_move(self) -> str:
         """One of MOVES, at random, as often as it says."""
@@ -100,9 +108,7 @@ class Trainer(Visitor):
     def _change_training(self) -> float:
         """The pictures after some more steps."""
         session = self.session
-        if session.query.get(OPEN_TAB) != LIVE_TRAINING:
-            session.query[OPEN_TAB] = LIVE_TRAINING
-            session.go("training")
+        if not self._is_at(LIVE_TRAINING):
             return session.change({"live-start": True})
         if any("**Done**" in text for text in session.texts()):
             session.change({"live-end": True})
@@ -122,9 +128,7 @@ class Corrector(Visitor):
     def _change_correction(self) -> float:
         """What a press of the button brings: steps until it is learned, twenty seconds at most."""
         session = self.session
-        if session.query.get(OPEN_TAB) != CORRECTION:
-            session.query[OPEN_TAB] = CORRECTION
-            session.go("training")
+        if not self._is_at(CORRECTION):
             seconds = session.change({"corrected": f"Ja, {session.value('corrected')}", "corrected-send": True})
         else:
             seconds = session.change({"correction-steps": True})

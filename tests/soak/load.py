@@ -22,7 +22,7 @@ THINKING = (0.5, 2.5)
 """seconds between an answer and the next change"""
 FORGOTTEN = 130
 """seconds after which Streamlit forgets a closed session: until then it may come back"""
-KINDS = {"encoder_self": "Encoder self-attention", "cross": "Cross-attention"}
+KINDS = {"encoder_self": "Encoder self", "cross": "Cross"}
 TOLERANCE = 1e-5
 """of probabilities and weights: another number of threads adds in another order"""
 
@@ -118,6 +118,7 @@ def visit(
         case, expected = rng.choice(known)
         read = len(session.waited)
         try:
+            session.change({"tau": "1"})  # a temperature would stay at the head for which it was set
             tally.seconds.append(session.change(case.widgets))
             tally.waited += any(text.startswith("The model is busy") for text in session.waited[read:])
             tally.errors += session.problems()

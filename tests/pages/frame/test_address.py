@@ -116,3 +116,23 @@ def test_a_text_that_is_typed_forgets_the_token_of_the_link(path: str, open_app:
     app.text_area(key="source").set_value("The cat sat on the mat.")
     app.run()
     assert not {"query", "key"} & {*address(app)}
+
+
+@pytest.mark.parametrize(
+    "old", [{"kind": "Cross-attention"}, {"row": "2"}, {"kind": "Cross-attention", "temperature-row": "1"}]
+)
+@pytest.mark.parametrize("numbers", [{}, {"head": "inf"}, {"head": "nan", "layer": "9" * 400}])
+def test_the_way_back_to_an_address_from_before_it_was_mended_shows_the_page(
+    old: dict[str, str], numbers: dict[str, str], open_app: Callable
+) -> None:
+    app = open_app("pages/heads_and_layers.py", **old, **numbers)
+    assert not app.exception
+    if "kind" in old:
+        assert app.segmented_control(key="kind").value == "cross"
+    app.segmented_control(key="kind").set_value("decoder_self").run()
+    for asked in ({}, old | numbers):
+        app.query_params.clear()
+        app.query_params.update(asked)
+        app.run()
+        assert not app.exception
+        assert app.select_slider(key="head").value == 0
