@@ -252,14 +252,14 @@ def present_view(run: Run, view: View, only: str = "", chosen: Mapping[Control, 
 
 @contextmanager
 def _missing_file_said() -> Iterator[None]:
-    """Where a view reads a file that comes with the app and is gone, a sentence stands in its place."""
+    """Where a view reads a file that is gone, of the app or of the opened model, a sentence stands in its place."""
     try:
         yield
     except FileNotFoundError as error:
         name = "/".join(Path(str(error.filename or error)).parts[-3:])
         st.error(
             tr(
-                "A file that comes with the app is missing: {name}. Restore it, or install the app again.",
+                "A file is missing: {name}. Restore it; if it came with the app, installing the app again brings it back.",
                 name=as_markdown(name),
             ),
             icon=":material/folder_off:",
