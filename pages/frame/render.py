@@ -259,7 +259,7 @@ def _missing_file_said() -> Iterator[None]:
         name = "/".join(Path(str(error.filename or error)).parts[-3:])
         st.error(
             tr(
-                "A file is missing: {name}. Restore it; if it came with the app, installing the app again brings it back.",
+                "A file is missing: {name}. Restore it; if it came with the app, install the app again.",
                 name=as_markdown(name),
             ),
             icon=":material/folder_off:",
