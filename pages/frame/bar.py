@@ -70,18 +70,28 @@ def show_bar(page: Page, translator: Translator | None, request: Request, place:
             key="bar-scheme", data={"turns": st.session_state.get(TURNS, 0)}, width="content", height="content"
         )
     if linked_pages.get():
-        _show_foot_menu()
+        st.fragment(in_this_language(_show_foot_menu))(page, linked_pages.get())
 
 
-def _show_foot_menu() -> None:
+def _show_foot_menu(here: Page, pages: Mapping[str, "st.Page"]) -> None:
     """The menu within reach of a thumb; the style sheet shows it on narrow screens, with the search at its end."""
+    # Opening an entry runs this without the rest of the page. Each page has entries of its own, closed at first; none
+    # sends its links unasked, for on a wide screen nobody sees them.
+    linked_pages.set(pages)
     with st.container(key="foot-menu", horizontal=True, gap=None):
         for label, (icon, sections) in FOOT.items():
-            with st.popover(tr(label), icon=f":material/{icon}:", width="stretch"):
-                for section in sections:
-                    if len(sections) > 1:
-                        st.caption(tr(section))
-                    links(**{page.name: tr(page.title) for page in PAGES[section]})
+            name, look = f"foot-{here.name}-{label}", {"icon": f":material/{icon}:", "width": "stretch"}
+            entry = st.popover(tr(label), key=name, on_change="rerun", **look)
+            if entry.open:
+                with entry:
+                    _link_sections(sections)
+
+
+def _link_sections(sections: Sequence[str]) -> None:
+    for section in sections:
+        if len(sections) > 1:
+            st.caption(tr(section))
+        links(**{page.name: tr(page.title) for page in PAGES[section]})
 
 
 def note_tokens(trace: Trace, kind: str) -> None:

@@ -1,5 +1,6 @@
 """What each family learns from: pairs, next tokens, masked tokens."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -82,10 +83,11 @@ def test_each_family_trains_from_plain_lines_and_logs_its_own_score(preset, scor
     files = ["--train", str(tmp_path / "text.txt"), "--dev", str(tmp_path / "text.txt"), "--out", str(tmp_path / "run")]
     steps = ["--steps=60", "--evaluate-every=30", "--warmup=10", "--lr-factor=2", "--max-tokens=400", "--dropout=0"]
     train.main(["--preset", preset, *sizes, *files, *steps])
-    header, first, last = (tmp_path / "run" / "log.csv").read_text().splitlines()
+    header, *_, last = (tmp_path / "run" / "log.csv").read_text().splitlines()
     column = header.split(",").index("dev_loss")
     assert score in header.split(",")
-    assert float(last.split(",")[column]) < float(first.split(",")[column])
+    # Guessing loses ln 286 = 5.7 nats; from one evaluation to the next the loss may rise.
+    assert float(last.split(",")[column]) < 0.75 * math.log(286)
     trainer = train.new_trainer(["--device", "cpu", "--resume", "--preset", preset, *sizes, *files])
     load_weights(new_network(trainer.model.config), tmp_path / "run" / "model.safetensors")
     assert (trainer.tokenizer.tokens([MASK]) == [f"\u2581{MASK_TOKEN}"]) == (preset == "mlm")
