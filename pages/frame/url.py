@@ -3,6 +3,7 @@
 from math import isfinite
 
 import streamlit as st
+from streamlit.errors import StreamlitAPIException
 
 from model.language import tr
 
@@ -45,13 +46,12 @@ DROPPED = "dropped-from-link"
 def rename_parameters() -> None:
     """Give parameters of older links, and kinds of attention in them, the names that they have now."""
     kind = st.query_params.get("kind", "")
-    if short := kind != short_title(kind) and _may_write("kind"):
-        st.query_params["kind"] = short_title(kind)
+    short = kind != short_title(kind) and _write("kind", short_title(kind))
     old = [name for name in st.query_params if name in RENAMED]
     for name in old:
         value = st.query_params.pop(name)
-        if _may_write(RENAMED[name]):
-            st.query_params.setdefault(RENAMED[name], value)
+        if RENAMED[name] not in st.query_params:
+            _write(RENAMED[name], value)
     if old or short:
         # Streamlit keeps the URL's first values beside the parameters; only another run forgets them.
         st.rerun()
@@ -64,11 +64,8 @@ def short_title(kind: str) -> str:
 
 def drop_non_finite_numbers() -> list[str]:
     """Remove parameters such as `inf`, or hundreds of digits, from the URL; returns a sentence for each."""
-    numbers = [name for name in st.query_params if name not in TEXTS and _may_write(name)]
-    dropped = [name for name in numbers if _non_finite(st.query_params[name])]
-    if dropped:
-        for name in dropped:
-            del st.query_params[name]
+    found = [name for name in st.query_params if name not in TEXTS and _non_finite(st.query_params[name])]
+    if dropped := [name for name in found if _write(name, None)]:
         st.session_state[DROPPED] = [
             tr("The link asks for a {name} that is not there; you see another.", name=name) for name in dropped
         ]
@@ -77,12 +74,20 @@ def drop_non_finite_numbers() -> list[str]:
     return st.session_state.pop(DROPPED, [])
 
 
-def _may_write(name: str) -> bool:
-    """False for the parameter of a control that is there already: it writes its own value, and lets nobody else.
+def _write(name: str, value: str | None) -> bool:
+    """Change a parameter of the URL, or remove it; False if it belongs to a control that is there already.
 
-    The browser's Back leads to an address from before it was mended, in the same session.
+    Such a control has its value, and lets nobody else write. The browser's Back leads there: to an address from before
+    it was mended, in the same session.
     """
-    return name not in st.session_state
+    try:
+        if value is None:
+            del st.query_params[name]
+        else:
+            st.query_params[name] = value
+    except StreamlitAPIException:
+        return False
+    return True
 
 
 def _non_finite(text: str) -> bool:
