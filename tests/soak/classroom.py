@@ -51,13 +51,13 @@ class Visitor:
     def _enter(self) -> Session:
         return Session(self.port, self.cookie, source=write_sentence(self.number, self.typed))
 
-    def _is_at(self, tab: str) -> bool:
-        """True if the visitor was at this tab of Training already; goes there."""
+    def _go_once(self, tab: str) -> bool:
+        """Open this tab of Training, unless it is open; returns whether it was opened now."""
         if self.tab == tab:
-            return True
+            return False
         self.tab = self.session.query[OPEN_TAB] = tab
         self.session.go("training")
-        return False
+        return True
 
     def choose_move(self) -> str:
         """One of MOVES, at random, as often as it says."""
@@ -108,7 +108,7 @@ class Trainer(Visitor):
     def _change_training(self) -> float:
         """The pictures after some more steps."""
         session = self.session
-        if not self._is_at(LIVE_TRAINING):
+        if self._go_once(LIVE_TRAINING):
             return session.change({"live-start": True})
         if any("**Done**" in text for text in session.texts()):
             session.change({"live-end": True})
@@ -128,7 +128,7 @@ class Corrector(Visitor):
     def _change_correction(self) -> float:
         """What a press of the button brings: steps until it is learned, twenty seconds at most."""
         session = self.session
-        if not self._is_at(CORRECTION):
+        if self._go_once(CORRECTION):
             seconds = session.change({"corrected": f"Ja, {session.value('corrected')}", "corrected-send": True})
         else:
             seconds = session.change({"correction-steps": True})
