@@ -2,8 +2,9 @@
 
 import io
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -90,7 +91,7 @@ def _offer_figures(parts: Sequence[Part], page: Callable[[], Sequence[Part]] | N
     paper = _choose_paper(key)
     chosen = [pictures[what]] if what not in (TAB, PAGE) else pictures
     if what == PAGE and page:
-        chosen = _saveable(page())
+        chosen = _saveable(_named_apart(page()))
     drawable = [picture for picture in chosen if not _reason(picture)]
     if left := len(chosen) - len(drawable):
         st.caption(
@@ -109,6 +110,21 @@ def _offer_figures(parts: Sequence[Part], page: Callable[[], Sequence[Part]] | N
 
 def _saveable(parts: Sequence[Part]) -> list[Picture]:
     return [picture for part in parts for picture in part.pictures if _can_be_saved(picture)]
+
+
+def _named_apart(parts: Sequence[Part]) -> list[Part]:
+    """The same pictures; where two views call theirs alike, the name of the view follows in their keys."""
+    often = Counter(picture.key for part in parts for picture in part.pictures)
+    return [
+        replace(
+            part,
+            pictures=tuple(
+                replace(picture, key=f"{picture.key}-{part.result.view.name}") if often[picture.key] > 1 else picture
+                for picture in part.pictures
+            ),
+        )
+        for part in parts
+    ]
 
 
 def _choose_paper(key: str) -> Paper:

@@ -72,9 +72,9 @@ def test_on_a_phone_every_page_is_two_taps_away_and_the_sidebar_opens_over_the_p
     page, foot = visitor.page, visitor.page.locator(".st-key-foot-menu button:visible")
     reached = []
     for entry in foot.all():
-        entry.click()
+        with visitor.rerun():
+            entry.click()
         popover = page.get_by_test_id("stPopoverBody")
-        popover.wait_for()
         reached += popover.get_by_test_id("stPageLink").all_inner_texts()
         page.keyboard.press("Escape")
         popover.wait_for(state="detached")

@@ -43,8 +43,8 @@ class Shown:
     tab: str | None
     figures: dict[str, dict[str, Any]]
     """by the end of their keys"""
-    files: dict[str, bytes]
-    """downloads by name"""
+    files: dict[str, bytes | None]
+    """downloads by name; None: a figure for a paper of a kind that another page drew"""
     saved: list[Any]
     """pictures whose saving is offered"""
     words: str
@@ -57,9 +57,15 @@ def walked() -> dict[str, list[Shown]]:
     return {}
 
 
+@pytest.fixture(scope="module")
+def on_paper() -> list[set]:
+    """Types of what was drawn for a paper, or of its traces: drawing takes a second, so one stands for all of its kind."""
+    return []
+
+
 @pytest.fixture
 def shown(
-    request: pytest.FixtureRequest, walked: dict, open_app: Callable, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, walked: dict, on_paper: list, open_app: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> list[Shown]:
     """The page of the test, in each of its tabs."""
     page = request.node.callspec.params["page"]
@@ -72,14 +78,20 @@ def shown(
             saved.extend(export._saveable(parts))
             offer(parts, page)
 
-        papers: list[str] = []
-
         def save(_label: str, data: Any, file_name: str, **_: Any) -> None:
-            # A figure for a paper takes a second or two to draw: the first of each page stands for the others.
-            papers.extend([file_name] * file_name.endswith(".pdf"))
-            if file_name not in papers[1:]:
-                files[file_name] = data() if callable(data) else data
+            files[file_name] = data() if callable(data) else data
 
+        draw = export._file
+
+        def draw_one_of_a_kind(run: Any, picture: Any, paper: Any) -> bytes | None:
+            content = picture.content
+            kind = {trace.type for trace in content.data} if isinstance(content, StableFigure) else {type(content)}
+            if kind in on_paper:
+                return None
+            on_paper.append(kind)
+            return draw(run, picture, paper)
+
+        monkeypatch.setattr(export, "_file", draw_one_of_a_kind)
         monkeypatch.setattr(export, "_offer_figures", offer_figures)
         monkeypatch.setattr("streamlit.download_button", save)
         walked[page] = [looked_at(tab, app, files, saved) for tab, app in in_each_tab(page, open_app)]
@@ -202,7 +214,8 @@ def test_20_every_export_names_its_run_its_view_and_the_whole_hash_of_the_weight
             if name.endswith(".pdf"):
                 # The hash of a figure for a paper is in its metadata; PDF writes them as UTF-16 where it must.
                 assert f"-{DEFAULT_CHECKPOINT}-" in name, (look.tab, name)
-                assert any(look.hash.encode(code) in content for code in ("ascii", "utf-16-be")), (look.tab, name)
+                said = content is None or any(look.hash.encode(code) in content for code in ("ascii", "utf-16-be"))
+                assert said, (look.tab, name)
                 continue
             assert f"-{DEFAULT_CHECKPOINT}-{look.hash[:8]}." in name, (look.tab, name)
             if name.endswith(".py"):  # the whole program, which is of no run

@@ -57,6 +57,11 @@ class Family:
     open_page: Callable
 
 
+@pytest.fixture(autouse=True)
+def open_boxes() -> None:
+    """Boxes and feet stay closed, as visitors find them: the figures stand outside."""
+
+
 @pytest.fixture(params=QUERIES)
 def family(request: pytest.FixtureRequest, open_app, families: Path, others: dict[str, str], monkeypatch) -> Family:
     monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(families))

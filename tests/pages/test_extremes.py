@@ -29,7 +29,7 @@ def ends(app: Any, last: bool) -> Iterator[tuple[Any, Any]]:
     for control in (*app.main.slider, *app.main.number_input):
         yield control, control.max if last else control.min
     for control in (*app.main.select_slider, *app.main.selectbox, *app.main.radio, *app.main.button_group):
-        if control.options:
+        if control.options and not (control.key or "").endswith("-what"):  # the last one draws all tabs (test_export)
             yield control, chosen(control, control.options[-1 if last else 0])
     for control in (*app.main.toggle, *app.main.checkbox):
         yield control, last

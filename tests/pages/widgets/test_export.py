@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint, offer_models
 from model.needs import Need
 from pages import PAGES, page_of
+from pages.widgets import export
 from pages.widgets.export import _csv
 from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family
 from tests.pages.figures import numbers, tabs_of, words
@@ -135,6 +137,29 @@ def test_tokens_as_buttons_are_in_the_html_and_are_no_picture_to_save(
     assert [option for option in what.options if option.startswith("This figure")] == ["This figure: The chosen token"]
     pages = [content for name, content in files.items() if name.endswith("html") and "embeddings-tokens-" in name]
     assert [b"data-position" in page for page in pages] == [True]
+
+
+@pytest.mark.parametrize("page", EVERY_PAGE)
+def test_an_archive_holds_each_figure_of_the_tab_or_of_all_tabs_under_a_name_of_its_own(
+    page: str, open_app: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: dict[str, Callable[[], bytes]] = {}
+    monkeypatch.setattr("streamlit.download_button", lambda _, data, file_name, **__: saved.update({file_name: data}))
+    monkeypatch.setattr(export, "_file", lambda _run, picture, _paper: picture.title.encode())
+    app = open_app(page, source=SOURCE)
+    for what in [box for box in app.selectbox if box.label == "What"]:
+        held: dict[str, list[bytes]] = {}
+        for choice in what.options[-2:]:
+            if choice.startswith(("This tab", "The page")):
+                saved.clear()
+                what.select(choice).run()
+                assert not app.exception
+                for archive in [data() for name, data in saved.items() if name.endswith(".zip")]:
+                    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+                        assert len({*opened.namelist()}) == len(opened.namelist()) > 0, choice
+                        held[choice[:8]] = [opened.read(name) for name in opened.namelist()]
+        if len(held) == 2:
+            assert {*held["This tab"]} <= {*held["The page"]}
 
 
 TABS = {
