@@ -59,7 +59,7 @@ def walked() -> dict[str, list[Shown]]:
 
 @pytest.fixture(scope="module")
 def on_paper() -> list[set]:
-    """Types of what was drawn for a paper, or of its traces: drawing takes a second, so one stands for all of its kind."""
+    """Types of what was drawn for a paper, or of its traces: that takes a second, so one stands for all of its kind."""
     return []
 
 
