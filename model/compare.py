@@ -322,9 +322,10 @@ def compare_runs(arguments: list[str] | None = None) -> int:
     for name, (one, other) in texts.items():
         print(f"{name}: {one!r} | {other!r}")
     found = [each for each in compare(before, after) if each.relative > args.tolerance]
+    ours, theirs = before.named_arrays(), after.named_arrays()
     for each in found:
-        print(f"{each.name}: {in_words(each, before.named_arrays(), after.named_arrays())}")
-    print(summarise(found, before.named_arrays().keys() & after.named_arrays().keys(), args.tolerance))
+        print(f"{each.name}: {in_words(each, ours, theirs)}")
+    print(summarise(found, ours.keys() & theirs.keys(), args.tolerance))
     return int(args.fail_on_diff and bool(found or texts))
 
 

@@ -6,6 +6,7 @@ import json
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -173,9 +174,10 @@ def files_of(component: str) -> list[Path]:
     return [*files, own.with_suffix(".css")]
 
 
+@cache
 def can_be_saved(component: str) -> bool:
     """Whether its script saves the picture as PNG and SVG; that of tokens as buttons does not."""
-    return "save-picture" in sources(component)[0]
+    return any("save-picture" in file.read_text(encoding="utf-8") for file in files_of(component))
 
 
 def _collect(file: Path, files: list[Path]) -> None:

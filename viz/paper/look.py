@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from functools import cache
 from typing import Any
 
@@ -71,11 +71,17 @@ def written(number: float) -> str:
 
 def missing_letters(texts: Iterable[str]) -> str:
     """The letters that the font of the files does not have."""
+    known = _letters()
+    return "".join(dict.fromkeys(c for text in texts for c in text if c != "\n" and ord(c) not in known))
+
+
+@cache
+def _letters() -> Set[int]:
+    """The code points of letters that the font has."""
     load_matplotlib()
     from matplotlib.font_manager import findfont, get_font
 
-    known = get_font(findfont(FONT)).get_charmap()
-    return "".join(dict.fromkeys(c for text in texts for c in text if c != "\n" and ord(c) not in known))
+    return get_font(findfont(FONT)).get_charmap().keys()
 
 
 def spelled(text: str) -> str:
