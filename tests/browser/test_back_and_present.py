@@ -148,6 +148,7 @@ def test_a_picture_fills_the_screen_until_escape(name: str, server: str, visitor
     visitor.page.locator(".st-key-present-row").wait_for(state="detached")
     visitor.settle()
     assert "present" not in query(visitor)
+    visitor.page.locator("[data-testid=stTopNavSection][data-current]").wait_for()
 
 
 def check_fits(visitor: Visitor) -> None:

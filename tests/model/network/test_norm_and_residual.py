@@ -127,7 +127,7 @@ def test_batches_without_padding_lose_nothing_and_have_one_shape(shapes: list[tu
 
 
 TINY = (
-    "--preset toy --d-model 16 --n-heads 2 --d-ff 16 --n-encoder-layers 1 --n-decoder-layers 1 --steps 12 --warmup 3 "
+    "--preset toy --d-model 16 --n-heads 2 --d-ff 16 --n-encoder-layers 1 --n-decoder-layers 1 --steps 12 --warmup 100 "
     "--max-tokens 200 --evaluate-every 12 --average 1"
 )
 

@@ -51,16 +51,12 @@ class View {
     if (data.narrow !== this.narrow.matches) this.onWidth();
     const dark = isDark(themeOf(this.root).background);
     if (data.dark !== dark) setStateValue("dark", dark);
-    this.menu.update(data.lacks);
+    this.menu.update(data.lacks, data.section);
     this.typed.ran(data.texts);
     [this.kinds, this.off] = [data.kinds, data.off];
     this.place = this.pending.afterAnswer(data.place);
     requestIdleCallback(() => setTimeout(letFormulasScroll, 500));
     this.showTab();
-    // Streamlit's menu names the sections only, and marks none.
-    for (const section of document.querySelectorAll("[data-testid=stTopNavSection]")) {
-      section.toggleAttribute("data-current", section.textContent.startsWith(data.section));
-    }
   }
 
   // The address names the tab that a link has opened, as soon as the page is there.

@@ -5,17 +5,23 @@ const TYPED = "[data-testid=stSidebar] textarea";
 class Typed {
   constructor() {
     this.texts = {};
-    this.onInput = ({ target }) => target.matches?.(TYPED) && this.mark(target);
-    document.addEventListener("input", this.onInput);
+    // Whoever changes a field, a person or the app: React then writes its text into the page, maybe after the run.
+    this.watch = new MutationObserver(() => this.markAll());
   }
 
   close() {
-    document.removeEventListener("input", this.onInput);
+    this.watch.disconnect();
   }
 
   // The texts of a run, by the key of their field.
   ran(texts) {
     this.texts = texts;
+    const changes = { childList: true, characterData: true, subtree: true };
+    document.querySelectorAll(TYPED).forEach((field) => this.watch.observe(field, changes));
+    this.markAll();
+  }
+
+  markAll() {
     document.querySelectorAll(TYPED).forEach((field) => this.mark(field));
   }
 
