@@ -75,9 +75,9 @@ def titles(page: str) -> list[str]:
 
 def section_text(page: str, title: str, facts: Mapping[str, Any]) -> str:
     """A section as Markdown, with its facts: in the language of this run, in English where that has no such section."""
-    own = _sections(page, language().code).get(title)
-    with speaking(language() if own else ENGLISH):
-        return (own or _sections(page)[title]).render(facts)
+    spoken = language() if title in _sections(page, language().code) else ENGLISH
+    with speaking(spoken):
+        return _template(page, title, spoken.code).render(facts)
 
 
 def pictures(blocks: list[Block]) -> Iterator[tuple[str, str, str]]:
@@ -122,7 +122,12 @@ def _expression(expression: str) -> Callable[..., Any]:
 
 
 @cache
-def _sections(page: str, code: str = ENGLISH.code) -> Mapping[str, Template]:
+def _template(page: str, title: str, code: str) -> Template:
+    return _engine(code).from_string(_sections(page, code)[title])
+
+
+@cache
+def _sections(page: str, code: str = ENGLISH.code) -> Mapping[str, str]:
     """Those that the language has, by title; what stands above the first, as macros do, is also of each of them."""
     if code == ENGLISH.code:
         parts, head = sections_of(_source(f"{page}.md")), ""
@@ -131,8 +136,7 @@ def _sections(page: str, code: str = ENGLISH.code) -> Mapping[str, Template]:
     else:
         return {}
     head = split_stamp(parts.pop(""))[1].strip() or head
-    engine = _engine(code)
-    return {title: engine.from_string(f"{head}\n{split_stamp(text)[1]}") for title, text in parts.items()}
+    return {title: f"{head}\n{split_stamp(text)[1]}" for title, text in parts.items()}
 
 
 def _source(name: str) -> str:
