@@ -242,7 +242,7 @@ class View:
 
 def missing_of(needs: Sequence[Need | Part], run: Run) -> list[Need | Part]:
     """Which of these there are not; no feature of a model of which a trace is all that is known."""
-    features = run.checkpoint.features if run.checkpoint else needs
+    features = run.checkpoint.features if needs and run.checkpoint else needs
     return [need for need in needs if not (need.is_in(run) if isinstance(need, Part) else need in features)]
 
 
