@@ -77,7 +77,7 @@ def section_text(page: str, title: str, facts: Mapping[str, Any]) -> str:
     """A section as Markdown, with its facts: in the language of this run, in English where that has no such section."""
     spoken = language() if title in _sections(page, language().code) else ENGLISH
     with speaking(spoken):
-        return _template(page, title, spoken.code).render(facts)
+        return _compiled(_sections(page, spoken.code)[title], spoken.code).render(facts)
 
 
 def pictures(blocks: list[Block]) -> Iterator[tuple[str, str, str]]:
@@ -103,7 +103,7 @@ def cited_sections(blocks: Iterable[Block]) -> list[str]:
 def fill(text: str, facts: Mapping[str, Any]) -> str:
     """A text that is no section of a page, with its facts filled in; raises what `blocks_of` raises of facts."""
     with speaking(language() if isinstance(text, Translated) else ENGLISH):
-        return str(_filled(str(text)).render(facts))
+        return str(_compiled(str(text), ENGLISH.code).render(facts))
 
 
 def evaluate(expression: str, facts: Mapping[str, Any]) -> Any:
@@ -112,18 +112,13 @@ def evaluate(expression: str, facts: Mapping[str, Any]) -> Any:
 
 
 @cache
-def _filled(text: str) -> Template:
-    return _engine().from_string(text)
+def _compiled(text: str, code: str) -> Template:
+    return _engine(code).from_string(text)
 
 
 @cache
 def _expression(expression: str) -> Callable[..., Any]:
     return _engine().compile_expression(expression, undefined_to_none=False)
-
-
-@cache
-def _template(page: str, title: str, code: str) -> Template:
-    return _engine(code).from_string(_sections(page, code)[title])
 
 
 @cache

@@ -76,7 +76,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def _forget() -> None:
-    for cached in (texts.languages, texts._entries, words._sections, words._engine, glossary._terms, switch._labels):
+    caches = texts.languages, texts._entries, words._sections, words._engine, words._compiled, glossary._terms
+    for cached in (*caches, switch._labels):
         cached.cache_clear()
 
 
