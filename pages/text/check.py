@@ -12,6 +12,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -83,7 +84,8 @@ def stamps() -> Iterator[tuple[str, str]]:
         yield from ((f"{file}: {key}", stamp_of(entry)) for key, entry in entries.items())
 
 
-def strings() -> dict[str, str]:
+@cache
+def strings() -> Mapping[str, str]:
     """Every short text in English -> the file in which it was seen first."""
     found: dict[str, str] = {}
     for path in _sources():
@@ -136,13 +138,13 @@ def _faults_of_strings(own: Mapping[str, str]) -> Iterator[str]:
     for text in own:
         if _placeholders(text) != _placeholders(own[text]):
             yield f"{STRINGS}: other placeholders: {text}"
-    said = {*english, *_literals()}
+    said = {*english, *_texts_of_code_and_checkpoints()}
     yield from (f"{STRINGS}: nothing says this any more: {text}" for text in own if text not in said)
 
 
 def _faults_of_labels(own: Mapping[str, str]) -> Iterator[str]:
     """Those with words that no text of the code has; which are missing only the tests know, which draw every view."""
-    said = {word for text in _literals() for word in re.findall(r"\w+", text.casefold())}
+    said = {word for text in _texts_of_code_and_checkpoints() for word in re.findall(r"\w+", text.casefold())}
     for text, label in own.items():
         if text.count("{}") != label.count("{}"):
             yield f"{STRINGS}: other numbers: {text}"
@@ -150,11 +152,11 @@ def _faults_of_labels(own: Mapping[str, str]) -> Iterator[str]:
             yield f"{STRINGS}: nothing says {', '.join(sorted(unknown))} any more: {text}"
 
 
-def _literals() -> Iterator[str]:
-    """All texts of the code and of the checkpoints: any may be a fact that a translated text says in its language."""
-    yield from texts_of_code()
-    for path in (ROOT / "checkpoints").glob("*/*.json"):
-        yield from texts_in(json.loads(path.read_text(encoding="utf-8")))
+@cache
+def _texts_of_code_and_checkpoints() -> frozenset[str]:
+    """Any of them may be a fact that a translated text says in its language."""
+    values = [json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "checkpoints").glob("*/*.json")]
+    return frozenset({*texts_of_code(), *texts_in(values)})
 
 
 def texts_of_code() -> Iterator[str]:
