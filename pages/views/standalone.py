@@ -120,6 +120,8 @@ def _plain(value: Any) -> Any:
             plain = value.astype(object)
             plain[~np.isfinite(value)] = None
             return plain.tolist()
+        case np.ndarray() if value.dtype.kind in "biuU":
+            return value.tolist()
         case np.ndarray() | np.generic():
             return _plain(value.tolist())
         case float():
