@@ -30,6 +30,13 @@ PICTURE = """() => [...document.querySelectorAll("[data-testid=stMain] :is(.js-p
     .filter((node) => node.checkVisibility())
     .map((node) => node.getBoundingClientRect()).filter((box) => box.height > 100)
     .map((box) => ({ bottom: Math.round(box.bottom), height: Math.round(box.height) }))[0]"""
+FOCUSED_WHILE_WIDE = """(wide) => {
+    const formulas = [...document.querySelectorAll("[data-testid=stMain] .katex-display")];
+    const overflows = (node) => node.scrollWidth > node.clientWidth + 1;
+    return formulas.some(overflows) === wide && formulas.length &&
+        formulas.every((node) => overflows(node) === (node.tabIndex === 0));
+}"""
+"""whether the Tab key stops at each formula that is wider than its place, at no other, and there is one or not"""
 SENTENCE = "a dog runs in the snow"
 """of at most 15 tokens: longer ones scroll inside their pictures, or make them taller"""
 TALLER: dict[str, dict[str, str]] = {
@@ -76,6 +83,15 @@ def test_the_menu_greys_the_pages_that_the_model_lacks_with_the_reason_and_they_
 
 
 NOWHERE = "selector => !document.querySelector(selector)"
+
+
+def test_a_formula_takes_the_arrow_keys_exactly_while_it_is_wider_than_its_place(server: str, visitor: Visitor) -> None:
+    visitor.visit(f"{server}/masks")
+    for width, wide in ((1280, False), (900, True), (1280, False)):
+        visitor.page.set_viewport_size({"width": width, "height": 900})
+        visitor.page.wait_for_function(FOCUSED_WHILE_WIDE, arg=wide)
+    visitor.visit(f"{server}/glossary")
+    visitor.page.wait_for_function(FOCUSED_WHILE_WIDE, arg=True)
 
 
 def test_a_text_that_was_typed_says_that_it_was_not_run_until_it_is(server: str, visitor: Visitor) -> None:

@@ -1,4 +1,4 @@
-// needs: shared/mount.js shared/colours.js page/enter.js page/history.js page/links.js page/menu.js page/typed.js
+// needs: shared/mount.js shared/colours.js page/enter.js page/history.js page/links.js page/menu.js page/scrolls.js page/typed.js
 // The here component: Shift with an arrow key chooses layer or head, wherever the focus is, and a click on a word of a
 // sentence (viz/html.py) its row; and whether the screen is narrow, which decides how panels stand, or dark, which decides
 // the colours of charts. It draws nothing.
@@ -25,6 +25,7 @@ class View {
     this.menu = new Menu();
     this.shown = new WeakMap();
     this.typed = new Typed();
+    this.scrolls = new Scrolls();
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey);
     this.onClick = (event) => this.click(event);
@@ -37,6 +38,7 @@ class View {
     clearTimeout(this.wait);
     this.menu.close();
     this.typed.close();
+    this.scrolls.close();
     document.removeEventListener("keydown", this.onKey);
     document.removeEventListener("click", this.onClick);
   }
@@ -55,7 +57,6 @@ class View {
     this.typed.ran(data.texts);
     [this.kinds, this.off] = [data.kinds, data.off];
     this.place = this.pending.afterAnswer(data.place);
-    requestIdleCallback(() => setTimeout(letFormulasScroll, 500));
     this.showTab();
   }
 
@@ -119,15 +120,4 @@ function bringIntoView(tab, row) {
   const [inner, outer] = [tab.getBoundingClientRect(), row.getBoundingClientRect()];
   const outside = inner.left < outer.left || inner.right > outer.right;
   if (outside) row.scrollLeft += inner.left + inner.width / 2 - outer.left - outer.width / 2;
-}
-
-// A formula that is wider than its place, and a list that is longer, scrolls by the arrow keys, in every browser.
-const SCROLLS = ".katex-display, .st-key-effect [data-testid=stHtml], .st-key-active-changes";
-
-function letFormulasScroll() {
-  for (const formula of document.querySelectorAll(SCROLLS)) {
-    const taller = formula.scrollHeight > formula.clientHeight + 1 && !formula.matches(".katex-display");
-    if (taller || formula.scrollWidth > formula.clientWidth + 1) formula.tabIndex = 0;
-    else formula.removeAttribute("tabindex");
-  }
 }

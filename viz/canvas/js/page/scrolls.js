@@ -1,0 +1,35 @@
+// A formula that is wider than its place, and a list that is longer, scrolls by the arrow keys, in every browser.
+
+const SCROLLS = ".katex-display, .st-key-effect [data-testid=stHtml], .st-key-active-changes";
+
+class Scrolls {
+  constructor() {
+    this.sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => letScroll(target)));
+    this.watch = () => (this.frame ||= requestAnimationFrame(() => this.measureAll()));
+    this.drawn = new MutationObserver(this.watch);
+    this.drawn.observe(document.body, { childList: true, subtree: true });
+    // A formula in its own letters is as wide as one in those of the browser only by chance.
+    document.fonts.addEventListener("loadingdone", this.watch);
+    this.watch();
+  }
+
+  close() {
+    this.drawn.disconnect();
+    this.sizes.disconnect();
+    document.fonts.removeEventListener("loadingdone", this.watch);
+    cancelAnimationFrame(this.frame);
+  }
+
+  // Each is measured at once, and again whenever its size changes, as in a tab that is opened.
+  measureAll() {
+    this.frame = 0;
+    this.sizes.disconnect();
+    document.querySelectorAll(SCROLLS).forEach((box) => this.sizes.observe(box));
+  }
+}
+
+function letScroll(box) {
+  const taller = box.scrollHeight > box.clientHeight + 1 && !box.matches(".katex-display");
+  if (taller || box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
+  else box.removeAttribute("tabindex");
+}
