@@ -45,7 +45,8 @@ class View {
 
   update({ data, setStateValue, setTriggerValue }) {
     history.arriveAt(data.page, data.at, data.entries);
-    document.documentElement.lang = data.lang;
+    // Writing it, even the same again, has the browser style every element anew.
+    if (document.documentElement.lang !== data.lang) document.documentElement.lang = data.lang;
     [this.send, this.tell] = [setTriggerValue, setStateValue];
     // The new page writes its address while the browser still has that of the page that was left.
     if (data.tab) this.tab = { page: data.page, key: data.entries.at(-1), title: data.tab };
