@@ -34,9 +34,9 @@ PAGES = {
 """pages whose pictures an attention temperature changes -> their addresses"""
 CHARTS = Path(__file__).with_name("four_charts.py")
 BUDGET = 1.5
-"""times four charts of plain Streamlit: about as much work as a page of ours, so a slower machine slows both alike. An
-empty rerun would not do: it is mostly the two frames that a screen takes to show anything, however slow the machine.
-The slowest page takes 1.3 times as long; where four charts take 200 ms, the rest is 40 ms, which nobody sees."""
+"""times four charts of plain Streamlit: about as much work as a page of ours. An empty rerun would not do: it is mostly
+the two frames that a screen takes to show anything, however slow the machine. A slow machine slows pages and charts
+alike, and holds it; a fast one hastens the charts more than the pages, and may miss it with pages as quick as ever."""
 KEYS = ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft")
 
 
