@@ -36,7 +36,7 @@ CHARTS = Path(__file__).with_name("four_charts.py")
 BUDGET = 1.5
 """times four charts of plain Streamlit: about as much work as a page of ours. An empty rerun would not do: it is mostly
 the two frames that a screen takes to show anything, however slow the machine. A slow machine slows pages and charts
-alike, and holds it; a fast one hastens the charts more than the pages, and may miss it with pages as quick as ever."""
+alike; a fast one speeds up the charts more than the pages, which may then miss it although none became slower."""
 KEYS = ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft")
 
 

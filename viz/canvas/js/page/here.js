@@ -45,7 +45,7 @@ class View {
 
   update({ data, setStateValue, setTriggerValue }) {
     history.arriveAt(data.page, data.at, data.entries);
-    // Writing it, even the same again, has the browser style every element anew.
+    // Assigning it, even the same value, makes the browser restyle every element.
     if (document.documentElement.lang !== data.lang) document.documentElement.lang = data.lang;
     [this.send, this.tell] = [setTriggerValue, setStateValue];
     // The new page writes its address while the browser still has that of the page that was left.

@@ -8,7 +8,7 @@ class Scrolls {
     this.watch = () => (this.frame ||= requestAnimationFrame(() => this.measureAll()));
     this.drawn = new MutationObserver(this.watch);
     this.drawn.observe(document.body, { childList: true, subtree: true });
-    // A formula in its own letters is as wide as one in those of the browser only by chance.
+    // KaTeX's own fonts, once they are loaded, change the width of a formula, but not the size of its box.
     document.fonts.addEventListener("loadingdone", this.watch);
     this.watch();
   }
@@ -30,6 +30,6 @@ class Scrolls {
 
 function letScroll(box) {
   const taller = box.scrollHeight > box.clientHeight + 1 && !box.matches(".katex-display");
-  if (taller || box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
-  else box.removeAttribute("tabindex");
+  if (!taller && box.scrollWidth <= box.clientWidth + 1) box.removeAttribute("tabindex");
+  else if (box.tabIndex !== 0) box.tabIndex = 0;
 }
