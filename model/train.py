@@ -6,17 +6,20 @@ In several processes: torchrun --nproc-per-node 2 -m model.train ...
 import argparse
 import os
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+import numpy as np
 import sacrebleu
 import torch
 import torch.distributed as dist
 from tqdm import tqdm
 
+from model.analysis.heads.sharpness import mean_sharpness, measure_sharpness
 from model.checkpoints.files import atomic_write
-from model.checkpoints.store import check_own, load_checkpoint, pick_device
+from model.checkpoints.store import OPENED, check_own, load_checkpoint, pick_device
 from model.checkpoints.tokenizer import Tokenizer, train_tokenizer
 from model.checkpoints.translator import Translator
 from model.command_line import real_number, run_command
@@ -48,6 +51,11 @@ def main(arguments: list[str] | None = None) -> None:
         if distributed:
             dist.destroy_process_group()
 
+
+SHARPNESS_EXAMPLES = 8
+"""of the development text, on which each evaluation measures how sharply the model attends"""
+COLLAPSED = 0.1
+"""mean evenness below which an evaluation warns"""
 
 HELP = {
     "vocab_size": "pieces of the vocabulary",
@@ -84,6 +92,8 @@ HELP = {
     "average": "number of evaluations whose weights are averaged (section 6.1)",
     "precision": "of matrix products; weights, sums and Adam's moments stay float32",
     "optimizer": "muon: Muon (Jordan et al. 2024) for the matrices of the layers, Adam for everything else",
+    "clip_scores": "largest score q·k / sqrt(d_k): W_Q and W_K of a head are scaled down to it (QK-clip); 0: no limit",
+    "decay_qk": "weight decay of W_Q and W_K",
     "seed": "of the initial weights, dropout and the order of sentences",
 }
 
@@ -204,7 +214,7 @@ def _tokenizer(folder: Path, examples: list[Example], config: TransformerConfig)
 def _evaluate(model: Network, tokenizer: Tokenizer, dev: list[Example], device: str) -> dict[str, float]:
     """Cross-entropy per token in nats, without smoothing, and the family's own score."""
     predictions = predict_tokens(model, tokenizer, dev, device)
-    scores = {"dev_loss": predictions.nats / predictions.tokens}
+    scores = {"dev_loss": predictions.nats / predictions.tokens} | _sharpness(model, tokenizer, dev)
     if model.config.family == "encoder_decoder":
         translations = Translator("dev", "", model, tokenizer).translate([source for source, _ in dev], beam_size=1)
         targets = [target for _, target in dev]
@@ -214,6 +224,26 @@ def _evaluate(model: Network, tokenizer: Tokenizer, dev: list[Example], device: 
     if model.config.family == "encoder":
         return scores | {"dev_accuracy": predictions.correct / predictions.tokens}
     return scores | {"dev_bits_per_byte": predictions.bits_per_byte(dev)}
+
+
+def _sharpness(model: Network, tokenizer: Tokenizer, dev: list[Example]) -> dict[str, float]:
+    """How sharply the model attends on a few examples of `dev`: a warning where its heads can no longer be read."""
+    few = dev[:: max(len(dev) // SHARPNESS_EXAMPLES, 1)][:SHARPNESS_EXAMPLES]
+    opened = OPENED[model.config.family]("dev", "", model, tokenizer)
+    texts = [(example,) if isinstance(example, str) else example for example in few]
+    # Of a text that a trace takes; training cuts or leaves out longer ones.
+    short = [each for each in texts if all(0 < len(tokenizer.encode(text)) < opened.token_limit for text in each)]
+    places = measure_sharpness(opened.trace(*each) for each in short)
+    even, _, largest = mean_sharpness(places)
+    if even < COLLAPSED:
+        tqdm.write(
+            f"The heads look at single tokens: the entropy of a row is {even:.2f} of what equal weights have, and the "
+            f"largest score is {largest:.0f}. Such entropy collapse (Zhai et al. 2023) leaves attention nothing to "
+            "learn from. Start again with --clip-scores 12.",
+            file=sys.stderr,
+        )
+    layers = {f"evenness_{place.kind}_{place.layer}": float(np.nanmean(place.evenness)) for place in places}
+    return {"largest_score": largest, "evenness": even} | layers
 
 
 def _run(trainer: Trainer, minutes: float | None) -> None:

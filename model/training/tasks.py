@@ -33,6 +33,10 @@ class Task:
         """Tokens of an encoded example, padding considered."""
         return len(sample)
 
+    def count_read(self, sample: Any) -> int:
+        """Tokens that the model reads of an encoded example."""
+        return len(sample)
+
     def shape(self, sample: Any) -> Hashable:
         """The same for two encoded examples that need no padding beside each other."""
         return len(sample)
@@ -51,6 +55,10 @@ class Translation(Task):
     def length(self, sample: Pair) -> int:
         return max(self.shape(sample))
 
+    def count_read(self, sample: Pair) -> int:
+        src, tgt = sample
+        return len(src) + len(tgt) - 1  # The last token of the target is only predicted.
+
     def shape(self, sample: Pair) -> tuple[int, int]:
         src, tgt = sample
         return len(src), len(tgt)
@@ -62,6 +70,9 @@ class Translation(Task):
 class NextToken(Task):
     """Predict each token from those before it (Radford et al. 2018)."""
 
+    def count_read(self, sample: list[int]) -> int:
+        return len(sample) - 1
+
     def encode(self, tokenizer, examples, max_len, sampling=0.0, seed=""):
         return encode_lines(tokenizer, examples, max_len, sampling, seed)
 
@@ -71,6 +82,9 @@ class NextToken(Task):
 
 class MaskedTokens(NextToken):
     """Guess hidden tokens from both sides (Devlin et al. 2019)."""
+
+    def count_read(self, sample: list[int]) -> int:
+        return len(sample)
 
     def encode(self, tokenizer, examples, max_len, sampling=0.0, seed=""):
         # A whole piece is read at once, where the next token is predicted from all of it but its last one.

@@ -24,11 +24,13 @@ from model.checkpoints.files import atomic_write
 from model.checkpoints.store import save_checkpoint, save_weights
 from model.checkpoints.tokenizer import Tokenizer
 from model.network.batch import token_batches, without_padding
+from model.network.config import PAD
 from model.network.families import new_network
 from model.network.network import Network
 from model.training.data import Text, sample_epoch
 from model.training.loss import label_smoothed_loss
 from model.training.schedule import cooldown, noam
+from model.training.score_clip import ScoreClip
 from model.training.tasks import TASKS
 
 SNAPSHOT_STEPS = (0, 10, 32, 100, 316, 1000, 3162, 10_000, 31_623, 100_000)
@@ -65,11 +67,18 @@ class TrainingOptions:
     """of matrix products; sums, weights and Adam's moments stay float32"""
     optimizer: Literal["adam", "muon"] = "adam"
     """muon: Muon (Jordan et al. 2024) for the matrices of the layers, Adam for everything else"""
+    clip_scores: float = 0.0
+    """above 0: after a step in which a head's largest score q·k / sqrt(d_k) was above this, its W_Q and W_K are scaled
+    down to it (QK-clip, Kimi K2 2025, section 2.1)"""
+    decay_qk: float = 0.0
+    """decoupled weight decay (Loshchilov and Hutter 2019) of W_Q and W_K"""
     seed: int = 0
 
     def __post_init__(self) -> None:
         least = dict.fromkeys(("steps", "max_tokens", "evaluate_every", "average"), 1)
-        for name, at_least in (least | dict.fromkeys(("warmup", "cooldown", "sampling"), 0)).items():
+        for name, at_least in (
+            least | dict.fromkeys(("warmup", "cooldown", "sampling", "clip_scores", "decay_qk"), 0)
+        ).items():
             if not at_least <= (value := getattr(self, name)) < math.inf:
                 raise ValueError(f"{name} must be {at_least} or more, got {value}")
         if not 0 < self.lr_factor < math.inf:
@@ -84,19 +93,31 @@ class TrainingDiverged(ValueError):
     """The loss or the weights are no longer finite numbers; the message says at which step, and what to do."""
 
 
-def make_optimizers(model: nn.Module, name: Literal["adam", "muon"]) -> list[torch.optim.Optimizer]:
+def make_optimizers(
+    model: nn.Module, name: Literal["adam", "muon"], decay_qk: float = 0.0
+) -> list[torch.optim.Optimizer]:
     """Adam with the paper's constants (section 5.3) for all parameters; with muon, Muon for the layers' matrices.
 
-    Muon's steps get the size of Adam's, so that one learning rate serves both.
+    Muon's steps get the size of Adam's, so that one learning rate serves both. Of all weights, only W_Q and W_K decay.
     """
     parameters = dict(model.named_parameters())
     matrices = {path for path, each in parameters.items() if name == "muon" and each.ndim == 2 and ".layers." in path}
-    others = [each for path, each in parameters.items() if path not in matrices]
-    adam = torch.optim.Adam(others, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    others = _decaying([path for path in parameters if path not in matrices], parameters, decay_qk)
+    # Without decay, AdamW is Adam.
+    adam = torch.optim.AdamW(others, lr=0.0, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0, fused=True)
     if not matrices:
         return [adam]
-    inside = [parameters[path] for path in parameters if path in matrices]
+    inside = _decaying([path for path in parameters if path in matrices], parameters, decay_qk)
     return [adam, torch.optim.Muon(inside, lr=0.0, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")]
+
+
+def _decaying(paths: list[str], parameters: dict[str, nn.Parameter], decay_qk: float) -> list[dict[str, Any]]:
+    """The parameters at `paths` as groups of an optimizer; W_Q and W_K are one of their own where they decay."""
+    chosen = [path for path in paths if decay_qk and path.endswith((".w_q.weight", ".w_k.weight"))]
+    groups = [{"params": [parameters[path] for path in paths if path not in chosen]}]
+    if chosen:
+        groups.append({"params": [parameters[path] for path in chosen], "weight_decay": decay_qk})
+    return [group for group in groups if group["params"]]
 
 
 @dataclass
@@ -109,6 +130,9 @@ class Progress:
     """batches of this epoch already done, in all processes together"""
     seconds: float = 0.0
     tokens: int = 0
+    """predicted"""
+    read: int = 0
+    """tokens that the model has read, padding left out"""
     loss: float = 0.0
     """summed since the last evaluation, like `loss_tokens`"""
     loss_tokens: int = 0
@@ -133,7 +157,8 @@ class Trainer:
         self.options, self.evaluate = options, evaluate
         self.task = TASKS[model.config.family]
         self.device = next(model.parameters()).device.type
-        self.optimizers = make_optimizers(model, options.optimizer)
+        self.optimizers = make_optimizers(model, options.optimizer, options.decay_qk)
+        self.score_clip = ScoreClip(model, options.clip_scores)
         self.progress = Progress()
         self._beginning: dict | None = None
         """the state at step 0 until another one is saved"""
@@ -196,14 +221,16 @@ class Trainer:
         self.parallel.train()
         # Dropout depends on step and process only, not on what was drawn before.
         torch.manual_seed(random.Random(seed).getrandbits(63))
-        with torch.autocast(self.device, torch.bfloat16, enabled=self.options.precision == "bfloat16"):
+        precision = torch.autocast(self.device, torch.bfloat16, enabled=self.options.precision == "bfloat16")
+        with precision, self.score_clip.watching():
             logits = self.parallel(*batch.inputs)
             loss = label_smoothed_loss(logits, batch.targets, self.options.label_smoothing)
-        tokens = (batch.targets != 0).sum()
-        totals = torch.stack([loss.detach().double(), tokens.double()])
+        tokens = (batch.targets != PAD).sum()
+        read = torch.tensor(sum(map(self.task.count_read, samples)), device=self.device)
+        totals = torch.stack([loss.detach().double(), tokens.double(), read.double()])
         if self.world > 1:
             dist.all_reduce(totals)
-        loss_sum, token_sum = totals.tolist()
+        loss_sum, token_sum, read_sum = totals.tolist()
         # Before the weights change: those of the last step are still as they were when the loss was finite.
         self._check_loss(loss_sum / max(token_sum, 1), self.progress.step + 1)
         for optimizer in self.optimizers:
@@ -217,9 +244,11 @@ class Trainer:
             for group in optimizer.param_groups:
                 group["lr"] = rate
             optimizer.step()
+        self.score_clip.apply()
         self.progress.loss += loss_sum
         self.progress.loss_tokens += int(token_sum)
         self.progress.tokens += int(token_sum)
+        self.progress.read += int(read_sum)
         if step in SNAPSHOT_STEPS:
             self._check_weights()
             if self.rank == 0:
@@ -255,6 +284,7 @@ class Trainer:
                 "step": self.progress.step,
                 "epoch": self.progress.epoch,
                 "learning_rate": self.optimizers[0].param_groups[0]["lr"],
+                "tokens": self.progress.read,
                 "train_loss": train_loss,
                 "hours": self.progress.seconds / 3600,
                 "tokens_per_second": self.progress.tokens / self.progress.seconds,

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file
 
 from model import train
-from model.checkpoints.store import load_checkpoint
+from model.checkpoints.store import load_checkpoint, save_checkpoint
 from model.network.batch import token_batches
 from model.network.config import TransformerConfig
 from model.training.data import encode_pairs, read_pairs
@@ -174,6 +174,21 @@ def test_what_it_leaves_can_be_opened_and_its_log_tells_of_loss_and_bleu(command
     log = pd.read_csv(tmp_path / "run" / "log.csv")
     assert {"train_loss", "dev_loss", "dev_bleu", "tokens_per_second", "learning_rate"} <= set(log.columns)
     assert log["step"].tolist() == [1, 2]
+    places = [column for column in log.columns if column.startswith("evenness_")]
+    assert places == [f"evenness_{kind.name}_{layer}" for kind in translator.model.kinds for layer in kind.layers]
+    assert log["evenness"].between(log[places].min(axis=1), log[places].max(axis=1)).all()
+    assert (log["largest_score"] > 0).all()
+
+
+def test_heads_that_look_at_single_tokens_are_warned_of(command, tmp_path, capsys):
+    train.main(command("even", steps=1, evaluate_every=1))
+    assert "entropy collapse" not in capsys.readouterr().err
+    start = load_checkpoint(str(tmp_path / "even"), device="cpu")
+    for _, attention in start.model.attentions().values():
+        attention.w_q.weight.data.mul_(300)
+    save_checkpoint(tmp_path / "sharp", start.model, start.tokenizer, start.model.weights())
+    train.main([*command("collapsed", steps=1, evaluate_every=1), "--start-from", str(tmp_path / "sharp")])
+    assert "entropy collapse" in capsys.readouterr().err
 
 
 def test_development_pairs_that_do_not_fit_are_left_out_of_loss_and_bleu(command, tmp_path):

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.tokenizer import train_tokenizer
+from model.hooks import recording
 from model.network.config import PAD, TransformerConfig
 from model.network.encoder_decoder import Transformer
 from model.training.data import Batch, Text, encode_pairs
@@ -154,11 +155,49 @@ def test_the_weights_are_kept_at_half_powers_of_ten(new_trainer, tmp_path):
 def test_the_log_has_a_row_for_each_evaluation(new_trainer, tmp_path):
     run(new_trainer(tmp_path))
     log = pd.read_csv(tmp_path / "log.csv")
-    columns = ["step", "epoch", "learning_rate", "train_loss", "hours", "tokens_per_second", "dev_loss"]
+    columns = ["step", "epoch", "learning_rate", "tokens", "train_loss", "hours", "tokens_per_second", "dev_loss"]
     assert log.columns.tolist() == columns
     assert log["step"].tolist() == [4, 8, 12]
     assert log["learning_rate"].tolist() == pytest.approx([noam(step, 16, 10) for step in (4, 8, 12)], rel=1e-5)
     assert (log[["train_loss", "tokens_per_second"]] > 0).all(axis=None)
+
+
+def test_the_log_counts_the_tokens_that_the_model_has_read_without_padding(new_trainer, tmp_path):
+    trainer = new_trainer(tmp_path, replace(OPTIONS, sampling=0.0, max_tokens=10_000, steps=4, evaluate_every=2))
+    run(trainer)
+    pairs = encode_pairs(trainer.tokenizer, SENTENCES, 100)
+    epoch = sum(len(src) + len(tgt) - 1 for src, tgt in pairs)
+    assert pd.read_csv(tmp_path / "log.csv")["tokens"].tolist() == [2 * epoch, 4 * epoch]
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_only_queries_and_keys_decay(new_trainer, tmp_path, optimizer):
+    """Beside a run without decay, the first step shrinks W_Q and W_K by rate times decay, and nothing else."""
+    options = replace(OPTIONS, steps=1, max_tokens=10_000, sampling=0.0, optimizer=optimizer)
+    start = copy.deepcopy(new_trainer(tmp_path / "start", options, dropout=0.0).model)
+    plain, decayed = (
+        run(new_trainer(tmp_path / f"{decay}", replace(options, decay_qk=decay), dropout=0.0)).model
+        for decay in (0.0, 0.5)
+    )
+    for name, before in start.named_parameters():
+        one, other = plain.get_parameter(name), decayed.get_parameter(name)
+        if name.endswith(("w_q.weight", "w_k.weight")):
+            torch.testing.assert_close(one - other, noam(1, 16, 10) * 0.5 * before, rtol=1e-3, atol=1e-7)
+        else:
+            assert torch.equal(one, other), name
+
+
+def test_a_run_with_a_limit_keeps_the_largest_score_at_it(new_trainer, tmp_path):
+    options = replace(OPTIONS, steps=8, max_tokens=10_000, sampling=0.0, lr_factor=20, clip_scores=0.5)
+    trainer = run(new_trainer(tmp_path, options, dropout=0.0))
+    pairs = Batch.of(encode_pairs(trainer.tokenizer, SENTENCES, 100))
+    scores = {}
+    for limit in (0.5, 0.0):
+        other = run(new_trainer(tmp_path / f"{limit}", replace(options, clip_scores=limit), dropout=0.0))
+        with torch.no_grad(), recording(other.model) as found:
+            other.model(*pairs.inputs)
+        scores[limit] = found["encoder.layers.0.self_attn.masked"].max()
+    assert scores[0.5] < scores[0.0]
 
 
 def test_the_checkpoint_is_the_mean_of_the_last_evaluations_in_half_precision(new_trainer, tmp_path):
