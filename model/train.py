@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 from tqdm import tqdm
 
-from model.analysis.heads.sharpness import mean_sharpness, measure_sharpness
+from model.analysis.heads.sharpness import COLLAPSED, mean_sharpness, measure_sharpness
 from model.checkpoints.files import atomic_write
 from model.checkpoints.store import OPENED, check_own, load_checkpoint, pick_device
 from model.checkpoints.tokenizer import Tokenizer, train_tokenizer
@@ -54,8 +54,6 @@ def main(arguments: list[str] | None = None) -> None:
 
 SHARPNESS_EXAMPLES = 8
 """of the development text, on which each evaluation measures how sharply the model attends"""
-COLLAPSED = 0.1
-"""mean evenness below which an evaluation warns"""
 
 HELP = {
     "vocab_size": "pieces of the vocabulary",

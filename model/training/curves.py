@@ -31,7 +31,8 @@ def read_curve(run: Path) -> pd.DataFrame:
     log.insert(0, "run", run.name)
     log.insert(1, "parameters", sum(parts.values()))
     log.insert(2, "embedding_parameters", parts["embeddings"] + parts["output"])
-    log.insert(4, "tokens", (log["hours"] * 3600 * log["tokens_per_second"]).round(-3).astype(int))
+    if "tokens" not in log:  # Logs did not always count them.
+        log.insert(4, "tokens", (log["hours"] * 3600 * log["tokens_per_second"]).round(-3).astype(int))
     return log
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from model.analysis.heads.sharpness import CHOICES, ONE_KEY, mean_sharpness, measure_sharpness
 from model.background.sizes import Work, break_even, count_parameters, multiply_adds, work_by_length
 from model.background.table_3 import rounded_millions
 from model.checkpoints.card import evaluate_command, in_digits
@@ -20,10 +21,11 @@ from model.run import Run
 from model.trace import KIND_TITLES
 from pages.views import Need, Result, answer, view
 from pages.views.names import card_of, is_outdated
-from viz.forms import Bars, Document, Line, Lines, Mark, Table
+from viz.forms import Bars, Document, Line, Lines, Map, Maps, Mark, Scale, Table
 from viz.labels import TYPED, say_label
 from viz.latex import signed
 from viz.special.model_card import ATTENTION, COLOURS, amount, lengths_to_plot, log_axes, percentages
+from viz.theme import WEIGHTS
 
 PARTS = {
     **{name: title.lower() for name, title in KIND_TITLES.items()},
@@ -235,6 +237,38 @@ def work_of_sentence(run: Run) -> Result:
     }
     curves = _work_by_length(lengths, by_length, n, config.max_len, even)
     return Result({"curves": curves, "work": Table(table, LOCALIZED)}, facts)
+
+
+@view("How sharply it attends", code=(measure_sharpness,))
+def sharpness(run: Run) -> Result:
+    """Evenness of the rows of every head on this text, and the share of rows on a single key, by kind and layer."""
+    places = measure_sharpness([run.trace])
+    kinds = {kind.name: kind for kind in run.trace.kinds}
+    widest = max(kind.heads for kind in kinds.values())
+    even = np.full((len(places), widest), np.nan)
+    for number, place in enumerate(places):
+        even[number, : len(place.evenness)] = place.evenness
+    rows = [sentence("{kind}, layer {layer}", kind=sentence(KIND_TITLES[one.kind]), layer=one.layer) for one in places]
+    heads = [str(head) for head in range(widest)]
+    scale = Scale(0, 1, WEIGHTS, "entropy<br>of a row<br>0 to 1")
+    drawn = Map(even, np.isfinite(even), scale, "entropy of a row, of that of equal weights")
+    table = pd.DataFrame(
+        {
+            "attention": list(map(str, rows)),
+            "entropy of a row, of that of equal weights": [_mean(one.evenness) for one in places],
+            "rows on one key": [_mean(one.on_one_key) for one in places],
+            "largest |q·k / √d_k|": [float(one.largest.max()) for one in places],
+        }
+    )
+    table.attrs["floats"] = "%.3g"
+    total, on_one_key, largest = mean_sharpness(places)
+    facts = {"even": total, "on_one_key": on_one_key, "largest": largest, "limit": ONE_KEY, "choices": CHOICES}
+    return Result({"evenness": Maps(rows, heads, {"": drawn}, axes=("layer", "head")), "layers": table}, facts)
+
+
+def _mean(values: np.ndarray) -> float:
+    """Over the heads that have a row to choose in; NaN if none has."""
+    return float(values[np.isfinite(values)].mean()) if np.isfinite(values).any() else float("nan")
 
 
 @view("Data, terms, limits")

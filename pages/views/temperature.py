@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pandas as pd
 from model.analysis.distributions import entropy, total_variation
 from model.analysis.heads.key_plane import key_plane
 from model.analysis.heads.own_vectors import random_widths
+from model.analysis.heads.sharpness import ONE_KEY, measure_sharpness
 from model.analysis.heads.softmax import (
     ProductStatistics,
     entropy_by_temperature,
@@ -25,7 +27,7 @@ from model.interventions import AttentionTemperature, Intervention, Unscaled
 from model.language import Numeral, tr
 from model.needs import Need
 from model.network.attention import MultiHeadAttention
-from model.run import TAUS, Run
+from model.run import TAUS, Place, Run
 from pages.views import OnRequest, Result, answer, view
 from pages.views.chosen_token import QUERY, query_of
 from pages.views.controls import TAU, number
@@ -41,6 +43,8 @@ from viz.tokens import labels, numbered
 CURVE = np.logspace(-2, 2, 81)
 PANELS = (0.05, 0.5, 1.0, 2.0, 20.0)
 MANY = (0.05, 0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0, 20.0)
+SOFT = 4.0
+"""temperature up to which a row is asked whether it stays on one key"""
 SCOPES = {"head": "this head", "layer": "all heads of this layer", "everywhere": "every attention"}
 
 
@@ -64,7 +68,19 @@ def live(run: Run, row: int = QUERY) -> Result:
         changes=len(run.kept),
     )
     numbers = {"mask": mask, "score": attention.scores[head], "scaled": scaled, "weight": pattern}
-    return Result({"temperature": Canvas(drawing, {"tau": TAU, "row": QUERY})}, numbers=numbers)
+    facts = {"limit": ONE_KEY, "softest": None}
+    if mask[row].sum() > 1 and softmax_at(scaled[row], mask[row], SOFT).max() > ONE_KEY:
+        facts["softest"] = _softest_head(run)
+    return Result({"temperature": Canvas(drawing, {"tau": TAU, "row": QUERY})}, facts, numbers)
+
+
+def _softest_head(run: Run) -> dict[str, str]:
+    """The head of this run whose rows are most even: its name, and the link that chooses it."""
+    # Heads without a row to choose in come last.
+    heads = {(one.kind, one.layer): np.nan_to_num(one.evenness, nan=-1.0) for one in measure_sharpness([run.trace])}
+    kind, layer = max(heads, key=lambda place: heads[place].max())
+    place = Place(kind, layer, int(heads[kind, layer].argmax()))
+    return {"name": place.title, "link": urlencode(vars(place))}
 
 
 @view("Before and after")

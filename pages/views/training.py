@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from math import sqrt
 from urllib.parse import urlencode
 
@@ -20,6 +21,7 @@ from model.analysis.heads.induction import (
     repeat_random_tokens,
     text_pieces,
 )
+from model.analysis.heads.sharpness import CHOICES, COLLAPSED, measure_sharpness
 from model.analysis.heads.softmax import uniform_weights
 from model.analysis.inside.dropout import (
     DRAWS,
@@ -76,9 +78,10 @@ from model.language import Numeral, Sentence, joined, later, sentence, sentence_
 from model.network.network import EMBEDDINGS
 from model.network.residual import BatchNorm, Residual
 from model.run import Place, Run, decode, force
-from model.trace import Array, Attention, Trace
+from model.trace import KIND_TITLES, Array, Attention, Trace
 from model.training.loss import cross_entropies, label_smoothed_loss, smoothed_shares, target_entropy
 from model.training.schedule import FittedSchedule, fit_schedule, noam, schedule_curve
+from model.training.score_clip import ScoreClip
 from pages.views import Need, Result, answer, view
 from pages.views.controls import SWITCH, choice, decimals, menu, number, several, slider, steps, text, toggle
 from pages.views.names import POSITION, axes, card_of, is_outdated
@@ -179,6 +182,83 @@ def _rates(log: pd.DataFrame) -> tuple[Array, Array] | None:
 def _fit(run: Run, log: pd.DataFrame) -> FittedSchedule | None:
     rates = _rates(log)
     return fit_schedule(*rates, run.opened.config.d_model) if rates else None
+
+
+REMEDIES = {
+    "none": "no remedy",
+    "clip-12": "QK-clip: scores up to 12",
+    "decay-1": "weight decay of W_Q and W_K",
+    "qk-norm": "QK-norm",
+}
+"""runs of checkpoints/studies/sharpness.csv -> what they do against scores that grow"""
+EVEN = "entropy of a row, of that of equal weights"
+
+
+@view("Sharpness over the training", code=(measure_sharpness, ScoreClip))
+def sharpness(run: Run) -> Result:
+    """How sharply the heads attend over the training, of this model and of small ones with a remedy each."""
+    log, study = _log(card_of(run)), read_study("sharpness")
+    shows = {} if study.empty else _remedies(study)
+    facts = {"ends": {}, "logged": "evenness" in log, "collapsed": COLLAPSED, "choices": CHOICES}
+    if facts["logged"]:
+        shows = {"own": _own_sharpness(log)} | shows
+    if not study.empty:
+        ends = study.groupby("run", sort=False).last()
+        known = ends.loc[[name for name in REMEDIES if name in ends.index]]
+        shows["table"] = pd.DataFrame(
+            {
+                "run": [say_label(REMEDIES[name]) for name in known.index],
+                EVEN: known["evenness"],
+                "largest |q·k / √d_k|": known["largest_score"],
+                "loss, nats per piece": known["dev_loss"],
+                "bits per byte": known["dev_bits_per_byte"],
+            }
+        )
+        shows["table"].attrs["floats"] = "%.3g"
+        facts |= {
+            "ends": known[["evenness", "largest_score", "dev_loss"]].to_dict("index"),
+            "parameters": int(known["parameters"].iloc[0]),
+            "tokens": float(known["tokens"].iloc[0]),
+        }
+    return Result(shows, facts, study_arrays("sharpness"))
+
+
+def _own_sharpness(log: pd.DataFrame) -> Lines:
+    """Mean evenness of each layer at the logged steps that have it."""
+    rows = log.dropna(subset="evenness")
+    at = rows["step"].to_numpy(float)
+    lines = {"all heads": Line(at, rows["evenness"].to_numpy(float), LOGGED, "circle", width=3)}
+    columns = [column for column in rows if column.startswith("evenness_")]
+    for column, colour in zip(columns, cycle(OKABE_ITO[1:7]), strict=False):
+        kind, layer = column.removeprefix("evenness_").rsplit("_", 1)
+        name = sentence("{kind}, layer {layer}", kind=sentence(KIND_TITLES[kind]), layer=layer)
+        lines[str(name)] = Line(at, rows[column].to_numpy(float), colour, dash="dot")
+    return Lines(lines, (TIMES["step"], EVEN), ".3f", height=400, layout={"yaxis": {"range": [0, 1]}})
+
+
+def _remedies(study: pd.DataFrame) -> dict[str, Lines]:
+    """Evenness, largest score and loss of each small run over its steps."""
+    measures = {"even": ("evenness", EVEN, ""), "scores": ("largest_score", "largest |q·k / √d_k|", "y")}
+    measures |= {"losses": ("dev_loss", "nats per token", "")}
+    names = [name for name in REMEDIES if name in set(study["run"])]
+    runs = {name: study[study["run"] == name] for name in names}
+    return {
+        show: Lines(
+            {
+                REMEDIES[name]: Line(
+                    own["step"].to_numpy(float),
+                    own[column].to_numpy(float),
+                    colour,
+                    "circle" if name == "none" else "diamond-open",
+                )
+                for (name, own), colour in zip(runs.items(), OKABE_ITO, strict=False)
+            },
+            (TIMES["step"], title),
+            ".4g",
+            log,
+        )
+        for show, (column, title, log) in measures.items()
+    }
 
 
 WARMUP = slider("Warm-up steps", (100, 20_000), PAPER_WARMUP, key="warmup", step=100)

@@ -2,12 +2,15 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
 
 from model.analysis.distributions import entropy
+from model.analysis.heads.sharpness import ONE_KEY, measure_sharpness
 from model.analysis.heads.softmax import (
     entropy_by_temperature,
     mean_entropy,
@@ -19,7 +22,7 @@ from model.analysis.heads.softmax import (
 from model.interventions import AttentionTemperature, HeadGate
 from model.run import Place, Request, Run
 from pages.views.standalone import texts_of
-from pages.views.temperature import before_and_after, divided, many
+from pages.views.temperature import before_and_after, divided, live, many
 from tests.pages.figures import figure, numbers, words
 from tests.viz.payload import decode, unpack
 
@@ -165,3 +168,21 @@ def test_other_changes_of_the_run_stay_in_the_runs_that_a_tab_compares(translato
     table = many(run).shows["runs-table"]
     line = table[table["τ"] == "1"]["ln probability of the plain output"]
     assert line.item() == pytest.approx(plain.target_log_probabilities.sum())
+
+
+def test_a_row_that_stays_on_one_key_leads_to_the_softest_head(translator: "Translator") -> None:
+    """With scores a hundred times as large no temperature up to 4 lets another key in; as trained, one does."""
+    run = Run.start(translator, Request(SOURCE), Place("encoder_self", 0, 0))
+    assert live(run, row=0).facts["softest"] is None
+    assert softmax_at(run.attention.pre_softmax[0, 0], run.attention.mask[0, 0], 4).max() <= ONE_KEY
+    sharp = replace(run.attention, scaled=run.attention.scaled * 1e3)
+    trace = replace(run.trace, attentions={**run.trace.attentions, ("encoder_self", 0): sharp})
+    softest = live(replace(run, trace=trace), row=0).facts["softest"]
+    places = {
+        Place(one.kind, one.layer, head): one.evenness[head]
+        for one in measure_sharpness([trace])
+        for head in range(len(one.evenness))
+    }
+    best = max(places, key=places.__getitem__)
+    assert softest["name"] == best.title
+    assert dict(parse_qsl(softest["link"])) == {name: str(value) for name, value in vars(best).items()}

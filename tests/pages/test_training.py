@@ -11,6 +11,7 @@ import streamlit
 from streamlit.testing.v1 import AppTest
 
 from model.background import induction
+from model.checkpoints.card import Card
 from model.checkpoints.snapshots import open_snapshot
 from model.checkpoints.store import (
     CHECKPOINTS_VARIABLE,
@@ -20,8 +21,10 @@ from model.checkpoints.store import (
     save_weights,
 )
 from model.network.config import TransformerConfig
+from model.run import Place, Request, Run
 from model.training.loss import cross_entropies
 from model.training.schedule import noam
+from pages.views.training import sharpness
 from tests.model.tiny import random_model
 from tests.pages.figures import figure, numbers
 
@@ -94,6 +97,19 @@ def test_each_family_shows_the_score_that_its_own_log_has(name: str, column: str
     assert "log.csv lacks" not in said(page)
     several = "This log holds several runs: by step 3,800, 7,550, 9,800, 13,550 and 14,550"
     assert (several in said(page)) == (name == "everyday-lm")
+
+
+def test_the_evenness_over_the_training_is_that_of_the_log(translator, monkeypatch) -> None:
+    """A log has it from the row on at which the trainer began to measure it."""
+    rows = (
+        {"step": 100.0},
+        {"step": 200.0, "evenness": 0.7, "evenness_encoder_self_0": 0.8},
+        {"step": 300.0, "evenness": 0.4, "evenness_encoder_self_0": 0.5},
+    )
+    monkeypatch.setattr("pages.views.training.card_of", lambda _: Card((), rows, "", {}, "", {}))
+    own = sharpness(Run.start(translator, Request("a dog"), Place("encoder_self", 0, 0))).shows["own"].lines
+    assert [line.x.tolist() for line in own.values()] == [[200, 300]] * 2
+    assert [line.y.tolist() for line in own.values()] == [[0.7, 0.4], [0.8, 0.5]]
 
 
 @pytest.mark.usefixtures("folder")

@@ -12,6 +12,8 @@ ONE_KEY = 0.99
 """A row whose largest weight is above this has chosen one key."""
 CHOICES = 3
 """Rows that may attend to fewer keys are left out: of two keys, one is often the row itself."""
+COLLAPSED = 0.1
+"""Mean evenness below which heads look at single tokens: a training warns."""
 EVEN = 0.3
 """Mean evenness from which on the heads of a model can be read; every checkpoint that comes with the app has it."""
 ON_ONE_KEY = 0.25
