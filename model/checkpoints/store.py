@@ -5,7 +5,8 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
 from io import StringIO
@@ -68,6 +69,12 @@ def study_checkpoints() -> list[str]:
     return sorted(f"studies/{path.parent.name}" for path in checkpoint_folder().glob("studies/*/config.json"))
 
 
+def first_checkpoint() -> str:
+    """What is open at first, and where nobody has chosen: the first model that the app was started with, else the
+    default checkpoint."""
+    return next(iter((*offered_models(), *available_checkpoints())), DEFAULT_CHECKPOINT)
+
+
 def offered_models() -> list[str]:
     """Hugging Face models that may be opened: those that ATTENTION_EXPLORER_MODELS names."""
     rows = csv.reader(StringIO(os.environ.get(MODELS_VARIABLE, ""), newline=""), skipinitialspace=True)
@@ -77,7 +84,7 @@ def offered_models() -> list[str]:
 def shown_name(name: str) -> str:
     """A checkpoint's name as visitors see it: of an offered folder its last part, since the rest is the server's own.
 
-    Where several share it, the second ends in -2, the third in -3.
+    Where something else is called so, as many of the folders above it stand before it as tell the two apart.
     """
     return _shown_names().get(name, name)
 
@@ -107,13 +114,15 @@ def _shown_names() -> dict[str, str]:
     if not (offered := offered_models()):
         return {}
     taken = {*available_checkpoints(), *study_checkpoints(), *(name for name in offered if not _is_folder(name))}
-    shown: dict[str, str] = {}
-    for name in filter(_is_folder, offered):
-        last = Path(name).resolve().name or "model"
-        numbered = (last, *(f"{last}-{number}" for number in range(2, len(offered) + len(taken) + 2)))
-        shown[name] = next(each for each in numbered if each not in taken)
-        taken.add(shown[name])
-    return shown
+    folders = {name: Path(name).resolve() for name in offered if _is_folder(name)}
+    return {name: _name_among(folder, {*folders.values()} - {folder}, taken) for name, folder in folders.items()}
+
+
+def _name_among(folder: Path, others: Collection[Path], taken: Collection[str]) -> str:
+    """The end of a folder's path, from its last part on as long as another folder ends in the same, or is called so."""
+    ends = ("/".join(folder.parts[-count:]) for count in range(1, len(folder.parts)))
+    known = {"/".join(other.parts[-count:]) for other in others for count in range(1, len(other.parts) + 1)} | {*taken}
+    return next((end for end in ends if end not in known), str(folder) if len(folder.parts) > 1 else "model")
 
 
 def _is_folder(name: str) -> bool:
@@ -308,6 +317,28 @@ def stored_config(name: str) -> TransformerConfig:
     return _read_config(checkpoint_path(name) / "config.json")[0][0]
 
 
+def family_by_config(name: str) -> str | None:
+    """A checkpoint's family, as far as config.json says, and of an offered model the names of the weights.
+
+    The weights are not read. None: an offered model has no output that could write or fill in.
+
+    Raises:
+        CheckpointError: a file is missing or damaged, or transformers.
+    """
+    if name not in offered_models():
+        return stored_config(name).family
+    opening = _hugging_face(name)
+    return opening.family_of(opening.find_folder(name))
+
+
+def file_stamp(name: str) -> tuple[tuple[str, int, int], ...]:
+    """Name, size in bytes and time of change in ns of each file that a checkpoint is opened from."""
+    with suppress(OSError), os.scandir(checkpoint_path(name)) as entries:
+        stats = {entry.name: entry.stat() for entry in entries if _OPENED.fullmatch(entry.name)}
+        return tuple((file, stat.st_size, stat.st_mtime_ns) for file, stat in sorted(stats.items()))
+    return ()
+
+
 def load_weights(model: Network, path: Path) -> None:
     """Fill `model` from a safetensors file with exactly the model's tensor names and shapes.
 
@@ -347,6 +378,11 @@ def load_weights(model: Network, path: Path) -> None:
 
 
 _FILES = ("model.safetensors", "tokenizer.model")
+_OPENED = re.compile(
+    r".+\.(safetensors|safetensors\.index\.json|model|spm|jinja|txt|tiktoken)|(generation_)?config\.json"
+    r"|(vocab|tokenizer|special_tokens|added_tokens|chat_template).*\.json"
+)
+"""names of files that a model or its tokenizer is made of; what else stands in a folder is read anew each time"""
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _MAX_POSITIONS = 2**16
 """longest table of positions that a configuration may ask for"""
