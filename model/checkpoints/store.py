@@ -54,7 +54,7 @@ def checkpoint_path(name: str) -> Path:
         return elsewhere
     if name in offered_models() and not _is_file(folder / "config.json"):
         with suppress(CheckpointError):
-            return _hugging_face(name).find_folder(name)
+            return find_offered_model(name)
     return folder
 
 
@@ -147,14 +147,22 @@ def offer_models(names: Sequence[str], download: bool = False) -> None:
             _hugging_face(name).download(name)
 
 
+def find_offered_model(name: str) -> Path:
+    """The folder of one of `offered_models()`, or of the local Hugging Face cache.
+
+    Raises:
+        CheckpointError: transformers is missing, or there is no such folder.
+    """
+    return _hugging_face(name).find_folder(name)
+
+
 def open_offered_model(name: str, device: str = "auto") -> Checkpoint:
     """Open one of `offered_models()`, from its folder or from the local Hugging Face cache; nothing is downloaded.
 
     Raises:
         CheckpointError: transformers is missing, or the model is missing, too large, or cannot be read.
     """
-    opening = _hugging_face(name)
-    return opening.open_folder(opening.find_folder(name), name, device)
+    return _hugging_face(name).open_folder(find_offered_model(name), name, device)
 
 
 def _hugging_face(name: str) -> ModuleType:
@@ -327,8 +335,7 @@ def family_by_config(name: str) -> str | None:
     """
     if name not in offered_models():
         return stored_config(name).family
-    opening = _hugging_face(name)
-    return opening.family_of(opening.find_folder(name))
+    return _hugging_face(name).family_of(find_offered_model(name))
 
 
 def file_stamp(name: str) -> tuple[tuple[str, int, int], ...]:

@@ -10,8 +10,8 @@ def read_arguments(arguments: Sequence[str]) -> None:
     """Let visitors open the models that the command line names, which alone can download one, and the run in a file.
 
     Raises:
-        SystemExit: transformers is missing, a model could not be downloaded, the file is no trace, or its run cannot be
-            computed again; the sentence says why.
+        SystemExit: transformers is missing, a model is not there or could not be downloaded, the file is no trace, or
+            its run cannot be computed again; the sentence says why.
     """
     parser = ArgumentParser(prog="streamlit run app.py --", allow_abbrev=False)
     parser.add_argument("--model", action="append", default=[], help="a folder, or a name in the Hugging Face cache")
@@ -24,6 +24,8 @@ def read_arguments(arguments: Sequence[str]) -> None:
 
         try:
             store.offer_models(said.model, said.download)
+            for name in said.model:
+                store.find_offered_model(name)
         except store.CheckpointError as error:
             raise SystemExit(f"--model: {error}") from None
     if path := said.trace or os.environ.get("ATTENTION_EXPLORER_TRACE"):

@@ -37,7 +37,7 @@ from pages.frame.bar import note_tokens, show_bar
 from pages.frame.course import show_course
 from pages.frame.guess_first import guess_first
 from pages.frame.menu import route, runs_as_page
-from pages.frame.opened_model import CHECKPOINT, VISIT, opened_checkpoint
+from pages.frame.opened_model import CHECKPOINT, VISIT, opened_checkpoint, opened_device
 from pages.frame.sidebar import Inputs, current_inputs
 from pages.frame.tour import show_tour
 from pages.views import Control
@@ -328,7 +328,7 @@ def _link_ways(page: Page, translator: Translator | None) -> None:
 
 def _offer_changed_files(translator: Translator) -> None:
     """A line where the model's files are no longer those that were opened, with a button that opens them."""
-    opened = opened_checkpoint(), translator.device
+    opened = opened_checkpoint(), opened_device()
     if has_changed(*opened):
         with st.container(key="changed-files", horizontal=True, vertical_alignment="center"):
             name = as_markdown(shown_name(translator.name))

@@ -55,7 +55,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: (folder / "tokenizer.json").write_text('{"model": 3}'),
         "its tokenizer cannot be read",
     ),
-    "nothing": (shutil.rmtree, "neither a folder nor in the local Hugging Face cache"),
+    "nothing": (shutil.rmtree, "there is no such folder"),
 }
 
 
