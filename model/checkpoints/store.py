@@ -38,6 +38,8 @@ OPENED = {"encoder_decoder": Translator, "decoder": LanguageModel, "encoder": Ma
 CHECKPOINTS_VARIABLE = "ATTENTION_EXPLORER_CHECKPOINTS"
 MODELS_VARIABLE = "ATTENTION_EXPLORER_MODELS"
 """names and folders of the Hugging Face models on offer, separated by commas; one that has a comma stands in quotes"""
+BROUGHT_VARIABLE = "ATTENTION_EXPLORER_BROUGHT"
+"""the same of those that the person at this machine has opened since the app was started"""
 INSTALL = "pip install -r model/checkpoints/huggingface-requirements.txt"
 
 
@@ -72,13 +74,52 @@ def study_checkpoints() -> list[str]:
 def first_checkpoint() -> str:
     """What is open at first, and where nobody has chosen: the first model that the app was started with, else the
     default checkpoint."""
-    return next(iter((*offered_models(), *available_checkpoints())), DEFAULT_CHECKPOINT)
+    return next(iter((*given_models(), *available_checkpoints())), DEFAULT_CHECKPOINT)
 
 
 def offered_models() -> list[str]:
-    """Hugging Face models that may be opened: those that ATTENTION_EXPLORER_MODELS names."""
-    rows = csv.reader(StringIO(os.environ.get(MODELS_VARIABLE, ""), newline=""), skipinitialspace=True)
+    """Hugging Face models that may be opened: those that the app was started with, then those of `bring_model`."""
+    return list(dict.fromkeys((*given_models(), *_names_in(BROUGHT_VARIABLE))))
+
+
+def given_models() -> list[str]:
+    """Hugging Face models that the app was started with: those that ATTENTION_EXPLORER_MODELS names."""
+    return _names_in(MODELS_VARIABLE)
+
+
+def bring_model(name: str) -> None:
+    """Offer one more model, for the person at this machine alone: whoever calls this has to know that it is that one.
+
+    Raises:
+        CheckpointError: transformers is missing, or there is no such folder.
+    """
+    find_offered_model(name)
+    os.environ[BROUGHT_VARIABLE] = _in_one_line((*_names_in(BROUGHT_VARIABLE), name))
+
+
+def models_on_this_machine() -> list[tuple[str, Path]]:
+    """Name and folder of each model in the local Hugging Face cache.
+
+    Raises:
+        CheckpointError: transformers is missing.
+    """
+    return list(_hugging_face("a model of the cache").cached_folders())
+
+
+def describe_model(name: str, folder: Path) -> Any:
+    """What a model in the local Hugging Face cache is, a `CachedModel`; None: it cannot be opened."""
+    return _hugging_face(name).describe_cached(name, folder)
+
+
+def _names_in(variable: str) -> list[str]:
+    rows = csv.reader(StringIO(os.environ.get(variable, ""), newline=""), skipinitialspace=True)
     return list(dict.fromkeys(filter(None, (name.strip() for row in rows for name in row))))
+
+
+def _in_one_line(names: Sequence[str]) -> str:
+    with StringIO() as line:
+        csv.writer(line, quoting=csv.QUOTE_ALL, lineterminator="").writerow(names)
+        return line.getvalue()
 
 
 def shown_name(name: str) -> str:
@@ -139,9 +180,7 @@ def offer_models(names: Sequence[str], download: bool = False) -> None:
     Raises:
         CheckpointError: transformers is missing, or a model could not be downloaded.
     """
-    with StringIO() as line:
-        csv.writer(line, quoting=csv.QUOTE_ALL, lineterminator="").writerow((*names, *offered_models()))
-        os.environ[MODELS_VARIABLE] = line.getvalue()
+    os.environ[MODELS_VARIABLE] = _in_one_line((*names, *given_models()))
     if download:
         for name in offered_models():
             _hugging_face(name).download(name)
@@ -325,17 +364,17 @@ def stored_config(name: str) -> TransformerConfig:
     return _read_config(checkpoint_path(name) / "config.json")[0][0]
 
 
-def family_by_config(name: str) -> str | None:
+def family_by_config(name: str) -> str:
     """A checkpoint's family, as far as config.json says, and of an offered model the names of the weights.
 
-    The weights are not read. None: an offered model has no output that could write or fill in.
+    The weights are not read. Empty: an offered model has no output that could write or fill in.
 
     Raises:
         CheckpointError: a file is missing or damaged, or transformers.
     """
     if name not in offered_models():
         return stored_config(name).family
-    return _hugging_face(name).family_of(find_offered_model(name))
+    return _hugging_face(name).describe(find_offered_model(name))[1]
 
 
 def file_stamp(name: str) -> tuple[tuple[str, int, int], ...]:

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
+from model.checkpoints import store
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import freeze_loaded_objects
 from model.checkpoints.store import (
@@ -89,8 +91,21 @@ def checkpoint_by_config(needs: Collection[str]) -> str | None:
 def _family(name: str, _files: tuple) -> str:
     """Of a checkpoint with these files; empty where it has none, or cannot be opened."""
     with suppress(CheckpointError):
-        return family_by_config(name) or ""
+        return family_by_config(name)
     return ""
+
+
+def models_on_this_machine() -> list[Any]:
+    """Those of the local Hugging Face cache that can be opened, each a `CachedModel`; none where transformers lacks."""
+    with suppress(CheckpointError):
+        return list(filter(None, (_describe(name, str(folder))[0] for name, folder in store.models_on_this_machine())))
+    return []
+
+
+@shared_result(later("Looking for models on this machine …"))
+def _describe(name: str, folder: str) -> tuple[Any]:
+    """Of a snapshot, whose files do not change."""
+    return (store.describe_model(name, Path(folder)),)
 
 
 def compute(function: Callable[..., Found], *args: Any) -> Found:

@@ -1,5 +1,7 @@
 """Which model is open: at first the one that the app was started with, then whichever a link or a person chooses.
 
+With `--local`, the person at this machine opens others that are on it (local_models.py).
+
 The pages of Explore are one page in three forms. The form is that of the open model; who chooses another form, in the
 menu or by its address, gets a model that has it.
 """
@@ -13,6 +15,7 @@ from model.checkpoints.store import (
     CheckpointError,
     available_checkpoints,
     first_checkpoint,
+    given_models,
     offered_models,
     shown_message,
     shown_name,
@@ -22,6 +25,7 @@ from model.language import tr
 from model.needs import Need
 from pages import PAGES, Page, first_page_for
 from pages.compute.runs import checkpoint_by_config, checkpoint_with, open_translator
+from pages.frame.command_line import is_at_this_machine
 from pages.frame.menu import HOME
 from pages.frame.stations import current_station
 from viz.tokens import as_markdown
@@ -38,14 +42,15 @@ MASKS = ("<mask>", "[MASK]")
 
 def offered_checkpoints(key: str) -> dict[str, str]:
     """What the control `key` offers, with the name of each as visitors see it: the Hugging Face models that the
-    app was started with, every checkpoint of ours, but of the small ones of the studies the chosen one only."""
-    asked = st.query_params.get(key)
-    if asked in offered_models():
+    app was started with or that the person at this machine has opened, every checkpoint of ours, but of the small ones
+    of the studies the chosen one only."""
+    asked, others = st.query_params.get(key), offered_models() if is_at_this_machine() else given_models()
+    if asked in others:
         # A link that has the name with which the app was started.
         st.session_state.setdefault(key, asked)
     chosen = st.session_state.get(key) or asked
     studies = (name for name in study_checkpoints() if name == chosen)
-    return {name: shown_name(name) for name in (*offered_models(), *available_checkpoints(), *studies)}
+    return {name: shown_name(name) for name in (*others, *available_checkpoints(), *studies)}
 
 
 def opened_checkpoint() -> str:
@@ -69,7 +74,7 @@ def open_or_say(checkpoint: str, device: str) -> tuple[Checkpoint | None, str]:
 def name_in_address() -> None:
     """On a first visit: put the model that the app was started with into the address; a lesson has one of its own."""
     nobody_chose = CHECKPOINT not in st.session_state and CHECKPOINT not in st.query_params
-    if nobody_chose and offered_models() and not current_station():
+    if nobody_chose and given_models() and not current_station():
         st.query_params[CHECKPOINT] = shown_name(first_checkpoint())
         # Streamlit keeps the URL's first values beside the parameters; only another run takes the controls' from these.
         st.rerun()
@@ -86,7 +91,7 @@ def take_form(page: Page) -> None:
     if opened is None or set(page.needs) <= opened.features:
         return
     here = st.session_state.get(VISIT, ("",))[0]
-    nobody_chose_a_model = begins and not offered_models() and not _chosen_checkpoint()
+    nobody_chose_a_model = begins and not given_models() and not _chosen_checkpoint()
     if here not in ("", page.name) or nobody_chose_a_model:
         _open_for(page, checkpoint, device)
     elif form := _form_of(opened, begins and page is HOME):

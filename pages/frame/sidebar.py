@@ -19,7 +19,7 @@ from streamlit.errors import StreamlitAPIException
 from model.checkpoints.devices import available_devices
 from model.checkpoints.store import (
     first_checkpoint,
-    offered_models,
+    given_models,
     shown_name,
 )
 from model.checkpoints.translator import Translator
@@ -43,6 +43,7 @@ from pages.frame.course import COURSE, DRAFT
 from pages.frame.examples import example_menu
 from pages.frame.here import show_here
 from pages.frame.language import LANG, translate_labels
+from pages.frame.local_models import show_local_models
 from pages.frame.menu import HOME, pages_by_path
 from pages.frame.opened_model import (
     CHECKPOINT,
@@ -374,6 +375,7 @@ def _choose_model(notes: list[str]) -> tuple[str, Translator | None, str]:
     name = as_markdown(shown_name(opened_checkpoint()))
     with st.popover(tr("Model: {name}", name=name), icon=":material/model_training:", width="stretch"):
         checkpoint, device = _checkpoint_and_device(notes)
+        show_local_models()
         translator, problem = open_or_say(checkpoint, device)
         _show_notes(translator)
         links(model_card=tr("Model card"), verification=tr("Verification"))
@@ -386,7 +388,7 @@ def _checkpoint_and_device(notes: list[str]) -> tuple[str, str]:
     devices = available_devices()
     trained = tr("Which trained model runs. They differ in size and in the text they were trained on: see Model card.")
     # A link without a name is opened elsewhere with the model of that place.
-    named = first in offered_models()
+    named = first in given_models()
     checkpoint = select(
         tr("Checkpoint"), checkpoints, CHECKPOINT, default=first, in_link=named, notes=notes, help=trained
     )

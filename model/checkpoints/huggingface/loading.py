@@ -91,21 +91,29 @@ def read_model(folder: Path) -> StoredModel:
     )
 
 
-def family_of(folder: Path) -> str | None:
-    """encoder_decoder, decoder or encoder, by the class that fits the names of the weights, which are not read; None:
-    it has no output for tokens.
+def describe(folder: Path) -> tuple[str, str, int]:
+    """By the names and shapes of the weights, whose numbers are not read.
+
+    Returns:
+        transformers' class for them; encoder_decoder, decoder or encoder, or nothing where it has no output for tokens;
+        bytes of the files of the weights.
 
     Raises:
-        CheckpointError: a file is missing or damaged, or the family is unknown.
+        CheckpointError: a file is missing or damaged, the family is unknown, or the model is quantised or too large.
     """
-    settings, shapes = read_settings(folder), shapes_of(weight_files(folder))
+    settings, files = read_settings(folder), weight_files(folder)
+    shapes = shapes_of(files)
     check_settings(folder, settings, len(shapes))
-    model = _empty_models(folder, _read_config(folder), shapes)[0]
+    if codes := next((name for name in shapes if name.endswith(QUANTISED)), None):
+        raise quantised(folder, sentence("it has {name}", name=codes))
+    empty = _empty_models(folder, _read_config(folder), shapes)
+    model = _check_size(folder, empty, sum(map(math.prod, shapes.values())))[0]
+    size, kind = sum(path.stat().st_size for path in files), type(model).__name__
     if not model.get_output_embeddings():
-        return None
+        return kind, "", size
     if model.config.is_encoder_decoder:
-        return "encoder_decoder"
-    return "decoder" if _writes(model) else "encoder"
+        return kind, "encoder_decoder", size
+    return kind, "decoder" if _writes(model) else "encoder", size
 
 
 def _writes(model: nn.Module) -> bool:
