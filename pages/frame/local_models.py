@@ -43,7 +43,7 @@ def _show() -> None:
         wanted = st.text_input(tr("Find"), key=FIND).casefold()
         models = [model for model in models if wanted in f"{model.name} {model.kind}".casefold()]
     for model in models:
-        about = f"{model.kind} · {model.size / 1e6:,.0f} MB · {tr(READ[model.family])}"
+        about = f"{model.kind} · {model.size / 1e6:,.3g} MB · {tr(READ[model.family])}"
         label = f"**{as_markdown(visible(model.name))}**  \n:small[{as_markdown(visible(about))}]"
         st.button(label, key=f"local-{model.name}", on_click=_open, args=(model.name,), width="stretch")
 
@@ -55,6 +55,8 @@ def _open_path() -> None:
 
 
 def _open(name: str) -> None:
+    if not is_at_this_machine():
+        return
     st.session_state[PROBLEM] = None
     try:
         bring_model(name)
