@@ -37,7 +37,7 @@ PARSES := .venv-parses
 .DELETE_ON_ERROR:
 
 run: $(VENV)/installed
-	$(BIN) -m streamlit run app.py --server.port $(PORT)
+	$(BIN) -m streamlit run app.py --server.port $(PORT) --server.address localhost -- --local
 
 site: $(VENV)/installed
 	@test -n "$(OUT)" || { echo "Say where the page goes: make site OUT=DIR" >&2; exit 1; }

@@ -45,15 +45,21 @@ def main(arguments: list[str] | None = None) -> None:
         if device == "cuda":
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     try:
+        was_there = not (args.resume or args.start) and (args.out / VOCABULARY).exists()
         trainer = _new_trainer(args, device)
+        if was_there and trainer.rank == 0:
+            sys.stderr.write(_describe_vocabulary(args.out / VOCABULARY, trainer))
         _run(trainer, args.minutes)
     finally:
         if distributed:
             dist.destroy_process_group()
 
 
+VOCABULARY = "tokenizer.model"
 SHARPNESS_EXAMPLES = 8
 """of the development text, on which each evaluation measures how sharply the model attends"""
+DESCRIBED = 1_000
+"""examples by which it says how a vocabulary cuts a text"""
 
 HELP = {
     "vocab_size": "pieces of the vocabulary",
@@ -191,7 +197,7 @@ def _new_trainer(args: argparse.Namespace, device: str) -> Trainer:
 
 def _tokenizer(folder: Path, examples: list[Example], config: TransformerConfig) -> Tokenizer:
     """The run's own vocabulary if it already has one, else a new one, learned by the first process."""
-    path = folder / "tokenizer.model"
+    path = folder / VOCABULARY
     if not path.exists() and int(os.environ.get("RANK", 0)) == 0:
         folder.mkdir(parents=True, exist_ok=True)
         texts = (text for example in examples for text in ([example] if isinstance(example, str) else example))
@@ -207,6 +213,18 @@ def _tokenizer(folder: Path, examples: list[Example], config: TransformerConfig)
     if len(tokenizer) != config.vocab_size:
         raise ValueError(f"{path} has {len(tokenizer)} pieces: pass --vocab-size {len(tokenizer)}, or delete the file")
     return tokenizer
+
+
+def _describe_vocabulary(path: Path, trainer: Trainer) -> str:
+    """That the folder had a vocabulary, how it cuts the new text, and how to start anew."""
+    examples = sample_epoch(trainer.texts, "vocabulary")[:DESCRIBED]
+    texts = [text for example in examples for text in ([example] if isinstance(example, str) else example)]
+    pieces = sum(len(trainer.tokenizer.encode(text)) for text in texts)
+    words = max(sum(len(text.split()) for text in texts), 1)
+    return (
+        f"{path} was there before: its {len(trainer.tokenizer)} pieces are used, which cut this text into "
+        f"{pieces / words:.1f} a word. If it was learned from another text, stop, delete it, and start again.\n"
+    )
 
 
 def _evaluate(model: Network, tokenizer: Tokenizer, dev: list[Example], device: str) -> dict[str, float]:

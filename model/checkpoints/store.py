@@ -5,7 +5,8 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
 from io import StringIO
@@ -37,6 +38,8 @@ OPENED = {"encoder_decoder": Translator, "decoder": LanguageModel, "encoder": Ma
 CHECKPOINTS_VARIABLE = "ATTENTION_EXPLORER_CHECKPOINTS"
 MODELS_VARIABLE = "ATTENTION_EXPLORER_MODELS"
 """names and folders of the Hugging Face models on offer, separated by commas; one that has a comma stands in quotes"""
+BROUGHT_VARIABLE = "ATTENTION_EXPLORER_BROUGHT"
+"""the same of those that the person at this machine has opened since the app was started"""
 INSTALL = "pip install -r model/checkpoints/huggingface-requirements.txt"
 
 
@@ -53,7 +56,7 @@ def checkpoint_path(name: str) -> Path:
         return elsewhere
     if name in offered_models() and not _is_file(folder / "config.json"):
         with suppress(CheckpointError):
-            return _hugging_face(name).find_folder(name)
+            return find_offered_model(name)
     return folder
 
 
@@ -68,16 +71,61 @@ def study_checkpoints() -> list[str]:
     return sorted(f"studies/{path.parent.name}" for path in checkpoint_folder().glob("studies/*/config.json"))
 
 
+def first_checkpoint() -> str:
+    """What is open at first, and where nobody has chosen: the first model that the app was started with, else the
+    default checkpoint."""
+    return next(iter((*given_models(), *available_checkpoints())), DEFAULT_CHECKPOINT)
+
+
 def offered_models() -> list[str]:
-    """Hugging Face models that may be opened: those that ATTENTION_EXPLORER_MODELS names."""
-    rows = csv.reader(StringIO(os.environ.get(MODELS_VARIABLE, ""), newline=""), skipinitialspace=True)
+    """Hugging Face models that may be opened: those that the app was started with, then those of `bring_model`."""
+    return list(dict.fromkeys((*given_models(), *_names_in(BROUGHT_VARIABLE))))
+
+
+def given_models() -> list[str]:
+    """Hugging Face models that the app was started with: those that ATTENTION_EXPLORER_MODELS names."""
+    return _names_in(MODELS_VARIABLE)
+
+
+def bring_model(name: str) -> None:
+    """Offer one more model, for the person at this machine alone: whoever calls this has to know that it is that one.
+
+    Raises:
+        CheckpointError: transformers is missing, or there is no such folder.
+    """
+    find_offered_model(name)
+    os.environ[BROUGHT_VARIABLE] = _in_one_line((*_names_in(BROUGHT_VARIABLE), name))
+
+
+def models_on_this_machine() -> list[tuple[str, Path]]:
+    """Name and folder of each model in the local Hugging Face cache.
+
+    Raises:
+        CheckpointError: transformers is missing.
+    """
+    return list(_hugging_face("a model of the cache").cached_folders())
+
+
+def describe_model(name: str, folder: Path) -> Any:
+    """What a model in the local Hugging Face cache is, a `CachedModel`; None: it cannot be opened."""
+    return _hugging_face(name).describe_cached(name, folder)
+
+
+def _names_in(variable: str) -> list[str]:
+    rows = csv.reader(StringIO(os.environ.get(variable, ""), newline=""), skipinitialspace=True)
     return list(dict.fromkeys(filter(None, (name.strip() for row in rows for name in row))))
+
+
+def _in_one_line(names: Sequence[str]) -> str:
+    with StringIO() as line:
+        csv.writer(line, quoting=csv.QUOTE_ALL, lineterminator="").writerow(names)
+        return line.getvalue()
 
 
 def shown_name(name: str) -> str:
     """A checkpoint's name as visitors see it: of an offered folder its last part, since the rest is the server's own.
 
-    Where several share it, the second ends in -2, the third in -3.
+    Where something else is called so, as many of the folders above it stand before it as tell the two apart.
     """
     return _shown_names().get(name, name)
 
@@ -107,13 +155,15 @@ def _shown_names() -> dict[str, str]:
     if not (offered := offered_models()):
         return {}
     taken = {*available_checkpoints(), *study_checkpoints(), *(name for name in offered if not _is_folder(name))}
-    shown: dict[str, str] = {}
-    for name in filter(_is_folder, offered):
-        last = Path(name).resolve().name or "model"
-        numbered = (last, *(f"{last}-{number}" for number in range(2, len(offered) + len(taken) + 2)))
-        shown[name] = next(each for each in numbered if each not in taken)
-        taken.add(shown[name])
-    return shown
+    folders = {name: Path(name).resolve() for name in offered if _is_folder(name)}
+    return {name: _name_among(folder, {*folders.values()} - {folder}, taken) for name, folder in folders.items()}
+
+
+def _name_among(folder: Path, others: Collection[Path], taken: Collection[str]) -> str:
+    """The end of a folder's path, from its last part on as long as another folder ends in the same, or is called so."""
+    ends = ("/".join(folder.parts[-count:]) for count in range(1, len(folder.parts)))
+    known = {"/".join(other.parts[-count:]) for other in others for count in range(1, len(other.parts) + 1)} | {*taken}
+    return next((end for end in ends if end not in known), str(folder) if len(folder.parts) > 1 else "model")
 
 
 def _is_folder(name: str) -> bool:
@@ -130,12 +180,19 @@ def offer_models(names: Sequence[str], download: bool = False) -> None:
     Raises:
         CheckpointError: transformers is missing, or a model could not be downloaded.
     """
-    with StringIO() as line:
-        csv.writer(line, quoting=csv.QUOTE_ALL, lineterminator="").writerow((*names, *offered_models()))
-        os.environ[MODELS_VARIABLE] = line.getvalue()
+    os.environ[MODELS_VARIABLE] = _in_one_line((*names, *given_models()))
     if download:
         for name in offered_models():
             _hugging_face(name).download(name)
+
+
+def find_offered_model(name: str) -> Path:
+    """The folder of one of `offered_models()`, or of the local Hugging Face cache.
+
+    Raises:
+        CheckpointError: transformers is missing, or there is no such folder.
+    """
+    return _hugging_face(name).find_folder(name)
 
 
 def open_offered_model(name: str, device: str = "auto") -> Checkpoint:
@@ -144,8 +201,7 @@ def open_offered_model(name: str, device: str = "auto") -> Checkpoint:
     Raises:
         CheckpointError: transformers is missing, or the model is missing, too large, or cannot be read.
     """
-    opening = _hugging_face(name)
-    return opening.open_folder(opening.find_folder(name), name, device)
+    return _hugging_face(name).open_folder(find_offered_model(name), name, device)
 
 
 def _hugging_face(name: str) -> ModuleType:
@@ -308,6 +364,27 @@ def stored_config(name: str) -> TransformerConfig:
     return _read_config(checkpoint_path(name) / "config.json")[0][0]
 
 
+def family_by_config(name: str) -> str:
+    """A checkpoint's family, as far as config.json says, and of an offered model the names of the weights.
+
+    The weights are not read. Empty: an offered model has no output that could write or fill in.
+
+    Raises:
+        CheckpointError: a file is missing or damaged, or transformers.
+    """
+    if name not in offered_models():
+        return stored_config(name).family
+    return _hugging_face(name).describe(find_offered_model(name))[1]
+
+
+def file_stamp(name: str) -> tuple[tuple[str, int, int], ...]:
+    """Name, size in bytes and time of change in ns of each file that a checkpoint is opened from."""
+    with suppress(OSError), os.scandir(checkpoint_path(name)) as entries:
+        stats = {entry.name: entry.stat() for entry in entries if _OPENED.fullmatch(entry.name)}
+        return tuple((file, stat.st_size, stat.st_mtime_ns) for file, stat in sorted(stats.items()))
+    return ()
+
+
 def load_weights(model: Network, path: Path) -> None:
     """Fill `model` from a safetensors file with exactly the model's tensor names and shapes.
 
@@ -347,6 +424,11 @@ def load_weights(model: Network, path: Path) -> None:
 
 
 _FILES = ("model.safetensors", "tokenizer.model")
+_OPENED = re.compile(
+    r".+\.(safetensors|safetensors\.index\.json|model|spm|jinja|txt|tiktoken)|(generation_)?config\.json"
+    r"|(vocab|tokenizer|special_tokens|added_tokens|chat_template).*\.json"
+)
+"""names of files that a model or its tokenizer is made of; what else stands in a folder is read anew each time"""
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _MAX_POSITIONS = 2**16
 """longest table of positions that a configuration may ask for"""

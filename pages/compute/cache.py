@@ -49,6 +49,11 @@ class Cache:
         with self._lock, suppress(ValueError):
             self._results[key] = result
 
+    def drop(self, key: Hashable) -> None:
+        """Forget a result, if there is one."""
+        with self._lock:
+            self._results.pop(key, None)
+
     def __contains__(self, key: Hashable) -> bool:
         with self._lock:
             return key in self._results
@@ -77,7 +82,7 @@ def shared_result(message: str = "") -> Callable[[Callable[Arguments, Result]], 
     def decorate(compute: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         @wraps(compute)
         def result(*args: Arguments.args, **_: Arguments.kwargs) -> Result:
-            cache, key = shared_cache(), (compute.__module__, compute.__qualname__, key_of(args))
+            cache, key = shared_cache(), _key(compute, args)
             found = cache.get(key)
             if found is None:
                 # Streamlit writes the seconds in English.
@@ -93,6 +98,15 @@ def shared_result(message: str = "") -> Callable[[Callable[Arguments, Result]], 
         return result
 
     return decorate
+
+
+def forget(function: Callable, *args: Any) -> None:
+    """Let a function that `shared_result` decorates compute its result for these arguments anew."""
+    shared_cache().drop(_key(function, args))
+
+
+def _key(function: Callable, args: tuple[Any, ...]) -> Hashable:
+    return function.__module__, function.__qualname__, key_of(args)
 
 
 def cached(*case: Any) -> Any:

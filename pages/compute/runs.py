@@ -2,11 +2,20 @@
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
+from model.checkpoints import store
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import freeze_loaded_objects
-from model.checkpoints.store import CheckpointError, available_checkpoints, load_checkpoint, stored_config
+from model.checkpoints.store import (
+    CheckpointError,
+    available_checkpoints,
+    family_by_config,
+    file_stamp,
+    load_checkpoint,
+    offered_models,
+)
 from model.checkpoints.translator import Translator
 from model.interventions import Intervention
 from model.language import later
@@ -16,7 +25,7 @@ from model.run import Continuation as Continuation
 from model.run import Request as Request
 from model.run import decode, force
 from model.trace import Trace
-from pages.compute.cache import shared_result
+from pages.compute.cache import forget, shared_result
 
 Found = TypeVar("Found")
 FAMILIES = {Need.CROSS_ATTENTION: "encoder_decoder", Need.LANGUAGE_MODEL: "decoder", Need.MASKED_MODEL: "encoder"}
@@ -29,16 +38,32 @@ WEIGHTS_READ = 250_000_000
 """for the tokens at first: each reads every weight once, so a large model begins with fewer"""
 
 
-@shared_result(later("Opening the checkpoint …"))
 def open_translator(checkpoint: str, device: str) -> Checkpoint:
-    """The checkpoint on its device.
+    """The checkpoint on its device, as its files were when it was opened.
 
     Raises:
         CheckpointError: it is missing or broken.
     """
+    return _open(checkpoint, device)[0]
+
+
+@shared_result(later("Opening the checkpoint …"))
+def _open(checkpoint: str, device: str) -> tuple[Checkpoint, tuple]:
+    """With the stamp of the files from before they were read."""
+    stamp = file_stamp(checkpoint)
     opened = load_checkpoint(checkpoint, device)
     freeze_loaded_objects()
-    return opened
+    return opened, stamp
+
+
+def has_changed(checkpoint: str, device: str) -> bool:
+    """Whether somebody has written over the files of an open checkpoint since."""
+    return _open(checkpoint, device)[1] != file_stamp(checkpoint)
+
+
+def open_again(checkpoint: str, device: str) -> None:
+    """Let the next run of every session read the files anew."""
+    forget(_open, checkpoint, device)
 
 
 MESSAGES = {decode: later("The model is running …"), force: later("The changed model is running …")}
@@ -46,8 +71,9 @@ MESSAGES = {decode: later("The model is running …"), force: later("The changed
 
 
 def checkpoint_with(needs: Collection[str], device: str) -> str | None:
-    """The first checkpoint in the folder that has all of these features; None: there is none."""
-    for name in available_checkpoints():
+    """The first checkpoint that has all of these features, of those that the app was started with before ours; None:
+    there is none."""
+    for name in (*offered_models(), *available_checkpoints()):
         with suppress(CheckpointError):
             if set(needs) <= open_translator(name, device).features:
                 return name
@@ -55,13 +81,31 @@ def checkpoint_with(needs: Collection[str], device: str) -> str | None:
 
 
 def checkpoint_by_config(needs: Collection[str]) -> str | None:
-    """The one that `checkpoint_with` returns, as far as config.json says: no weights are read."""
+    """The one that `checkpoint_with` returns, as far as the files say before their weights are read."""
     families = {FAMILIES[need] for need in needs if need in FAMILIES}
-    for name in available_checkpoints():
-        with suppress(CheckpointError):
-            if families == {stored_config(name).family}:
-                return name
-    return None
+    names = (*offered_models(), *available_checkpoints())
+    return next((name for name in names if families == {_family(name, file_stamp(name))}), None)
+
+
+@shared_result()
+def _family(name: str, _files: tuple) -> str:
+    """Of a checkpoint with these files; empty where it has none, or cannot be opened."""
+    with suppress(CheckpointError):
+        return family_by_config(name)
+    return ""
+
+
+def models_on_this_machine() -> list[Any]:
+    """Those of the local Hugging Face cache that can be opened, each a `CachedModel`; none where transformers lacks."""
+    with suppress(CheckpointError):
+        return list(filter(None, (_describe(name, str(folder))[0] for name, folder in store.models_on_this_machine())))
+    return []
+
+
+@shared_result(later("Looking for models on this machine …"))
+def _describe(name: str, folder: str) -> tuple[Any]:
+    """Of a snapshot, whose files do not change."""
+    return (store.describe_model(name, Path(folder)),)
 
 
 def compute(function: Callable[..., Found], *args: Any) -> Found:
@@ -104,11 +148,13 @@ def check(opened: Checkpoint, trace: Trace) -> tuple[Check, ...]:
     return prove(opened, trace)
 
 
-def prepare(checkpoint: str, device: str, request: Request) -> None:
+def prepare(checkpoint: str, device: str, text: str) -> None:
     """Load, run and check in advance, so that the first visitor finds the results in the cache.
 
     Raises:
-        CheckpointError: the checkpoint is missing or broken.
+        ValueError: the checkpoint is missing or broken, or does not read the text.
     """
     opened = open_translator(checkpoint, device)
-    check(opened, run(opened, request))
+    writes = Need.LANGUAGE_MODEL in opened.features
+    continuation = Continuation(first_new_tokens(opened)) if writes else None
+    check(opened, run(opened, Request(opened.truncate(text), continuation=continuation)))

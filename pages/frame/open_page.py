@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.distributions import entropy
 from model.checkpoints.checkpoint import LONG_TRACE_TOKENS, TRACE_TOKENS
-from model.checkpoints.store import offered_models, shown_name
+from model.checkpoints.store import DEFAULT_CHECKPOINT, shown_name
 from model.checkpoints.translator import Translator
 from model.checkpoints.typed_text import list_changes
 from model.language import in_a_row, later, listed, tr, tr_error
@@ -24,13 +24,21 @@ from pages import PAGES, Page, first_page_for, page_of
 from pages.compute import runs
 from pages.compute.cache import on_cpu
 from pages.compute.queue import answer_move
-from pages.compute.runs import checkpoint_by_config, checkpoint_with, compute, expected_seconds
+from pages.compute.runs import (
+    checkpoint_by_config,
+    checkpoint_with,
+    compute,
+    expected_seconds,
+    has_changed,
+    open_again,
+)
 from pages.compute.trace_file import named_trace_file, tokens_of
 from pages.frame.bar import note_tokens, show_bar
 from pages.frame.course import show_course
 from pages.frame.guess_first import guess_first
-from pages.frame.menu import HOME, route, runs_as_page
-from pages.frame.sidebar import VISIT, Inputs, current_inputs
+from pages.frame.menu import route, runs_as_page
+from pages.frame.opened_model import CHECKPOINT, VISIT, opened_checkpoint, opened_device
+from pages.frame.sidebar import Inputs, current_inputs
 from pages.frame.tour import show_tour
 from pages.views import Control
 from pages.widgets.chart import name_files
@@ -61,7 +69,8 @@ def open_page(file: str) -> Run:
         st.info(as_markdown(note), icon=":material/info:")
     if inputs.translator is None:
         _stop(inputs.problem)
-    _check_needs(page_of(file), inputs.translator, inputs.begins)
+    _offer_changed_files(inputs.translator)
+    _check_needs(page_of(file), inputs.translator)
     typed = inputs.request
     try:
         translator, request = _fit_request(inputs.translator, typed)
@@ -127,17 +136,12 @@ def show_answer(run: Run, page: Page, chosen: Mapping[Control, Any] = MappingPro
     line.markdown(view(run, **values).blocks[0].text)
 
 
-def _check_needs(page: Page, translator: Translator, begins: bool) -> None:
-    """End the page where the model lacks what the page is about, with a button that opens a checkpoint that has it.
-
-    An app that was started with such a model begins on the first page that the model has all of.
-    """
+def _check_needs(page: Page, translator: Translator) -> None:
+    """End the page where the model lacks what the page is about, with a button that opens a checkpoint that has it."""
     missing = [need for need in page.needs if need not in translator.features]
     if not missing:
         return
     first = first_page_for(translator.features)
-    if begins and page.path == HOME.path and first and translator.name in offered_models() and linked_pages.get():
-        st.switch_page(first.path)
     suitable = checkpoint_with(page.needs, translator.device)
     with st.container(border=True):
         name = shown_name(translator.name)
@@ -146,7 +150,7 @@ def _check_needs(page: Page, translator: Translator, begins: bool) -> None:
         )
         if suitable:
             st.button(
-                tr("Open the checkpoint {name}", name=as_markdown(suitable)),
+                tr("Open the checkpoint {name}", name=as_markdown(shown_name(suitable))),
                 key="open_suitable",
                 on_click=choose_checkpoint,
                 args=(suitable,),
@@ -180,7 +184,7 @@ def _check_steps(translator: Translator, trace: Trace, place: Place) -> None:
 
 def choose_checkpoint(checkpoint: str) -> None:
     """Before the next run: open another checkpoint."""
-    st.session_state["checkpoint"] = checkpoint
+    st.session_state[CHECKPOINT] = checkpoint
 
 
 def _fit_request(translator: Translator, typed: Request) -> tuple[Translator, Request]:
@@ -292,7 +296,7 @@ def _ran_again(changes: str, count: int, writes: bool) -> str:
 def _show_header(file: str, translator: Translator | None) -> None:
     page = page_of(file)
     _link_ways(page, translator)
-    st.title(tr(page.heading), anchor=False, help=tr(page.look_for))
+    st.title(_named(tr(page.heading), translator), anchor=False, help=tr(page.look_for))
     if page.answer:
         with st.container(key="answer"):
             _line.set(st.empty())
@@ -300,6 +304,13 @@ def _show_header(file: str, translator: Translator | None) -> None:
         st.markdown(tr(page.look_for))
     if not show_course(file):
         show_tour(page.path)
+
+
+def _named(heading: str, translator: Translator | None) -> str:
+    """The heading, with the name of a model that is not the one of this project's first screen."""
+    if translator is None or translator.name == DEFAULT_CHECKPOINT:
+        return heading
+    return f"{heading} :small[:gray[{as_markdown(shown_name(translator.name))}]]"
 
 
 def _link_ways(page: Page, translator: Translator | None) -> None:
@@ -311,8 +322,19 @@ def _link_ways(page: Page, translator: Translator | None) -> None:
         for one in ways:
             can = translator is not None and {*one.needs} <= translator.features
             other = None if can else checkpoint_by_config(one.needs)
-            explained = tr("Opens the model {name}", name=as_markdown(other)) if other else None
+            explained = tr("Opens the model {name}", name=as_markdown(shown_name(other))) if other else None
             st.page_link(entries[one.path], label=tr(one.title), icon=one.icon, help=explained)
+
+
+def _offer_changed_files(translator: Translator) -> None:
+    """A line where the model's files are no longer those that were opened, with a button that opens them."""
+    opened = opened_checkpoint(), opened_device()
+    if has_changed(*opened):
+        with st.container(key="changed-files", horizontal=True, vertical_alignment="center"):
+            name = as_markdown(shown_name(translator.name))
+            said = tr("The files of {name} have changed since it was opened. You see the model as it was.", name=name)
+            st.warning(said, icon=":material/difference:")
+            st.button(tr("Open them"), key="open-again", on_click=open_again, args=opened)
 
 
 def _stop(sentence: str) -> None:

@@ -11,7 +11,8 @@ from model.language import later, tr
 from model.run import Place, Run
 from pages.compute.runs import open_translator, run
 from pages.frame.open_page import fit_text
-from pages.frame.sidebar import FIRST_SENTENCE, offered_checkpoints
+from pages.frame.opened_model import offered_checkpoints
+from pages.frame.sidebar import FIRST_SENTENCE
 from pages.views import Control
 from pages.views.side_by_side import RIGHT
 from pages.widgets.controls import choice, select, text_area, toggle

@@ -18,13 +18,9 @@ from streamlit.errors import StreamlitAPIException
 
 from model.checkpoints.devices import available_devices
 from model.checkpoints.store import (
-    DEFAULT_CHECKPOINT,
-    CheckpointError,
-    available_checkpoints,
-    offered_models,
-    shown_message,
+    first_checkpoint,
+    given_models,
     shown_name,
-    study_checkpoints,
 )
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, Intervention
@@ -38,7 +34,6 @@ from pages.compute.runs import (
     NEW_TOKENS,
     Continuation,
     Request,
-    checkpoint_with,
     first_new_tokens,
     open_translator,
     run,
@@ -48,7 +43,20 @@ from pages.frame.course import COURSE, DRAFT
 from pages.frame.examples import example_menu
 from pages.frame.here import show_here
 from pages.frame.language import LANG, translate_labels
+from pages.frame.local_models import show_local_models
 from pages.frame.menu import HOME, pages_by_path
+from pages.frame.opened_model import (
+    CHECKPOINT,
+    name_in_address,
+    name_tab,
+    offered_checkpoints,
+    open_or_say,
+    opened_checkpoint,
+    opened_device,
+    take_form,
+    take_text,
+    what_is_said,
+)
 from pages.frame.stations import notice_own_sentence, take_place
 from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers, rename_parameters, short_title
@@ -95,10 +103,6 @@ MOST_NOTES = 3
 IGNORED = later("This page does not depend on it, unless a temperature τ acts there.")
 KEPT_AT_RESET = (TOUR, COURSE, DRAFT, LANG)
 """keys of the session"""
-VISIT = "visit"
-"""in the session: the open page, whether it is open for the first time, and all that have been open"""
-BEGINS = "begins"
-"""in the session: whether it shows its first page, by no link"""
 BEGAN = "began"
 """in the session, of an app with the file of a trace: whether its run was asked for"""
 SEE = "see"
@@ -123,8 +127,6 @@ class Inputs:
     """temperatures at other places, and changes of What if that are kept on; `request` has them, too"""
     effect: DeltaGenerator
     """below the temperature: room for what it changes"""
-    begins: bool
-    """whether the session begins here, by no link"""
 
 
 _current: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
@@ -158,12 +160,11 @@ def _sidebar(page: Page, address: str) -> Inputs:
     rename_parameters()
     translate_labels()
     notes = drop_non_finite_numbers()
-    st.session_state.setdefault(BEGINS, not st.query_params)
     _go_to_trace_file(page)
-    begins, st.session_state[BEGINS] = st.session_state[BEGINS], False
+    name_in_address()
     keep_token(st.session_state.get("source"))
     _go_to_linked_place()
-    _open_what_it_needs(page)
+    take_form(page)
     if page.path.endswith("learn.py"):
         take_place()
     else:
@@ -173,9 +174,12 @@ def _sidebar(page: Page, address: str) -> Inputs:
         with model, st.container(key="model-row", horizontal=True, gap="small"):
             checkpoint, translator, problem = _choose_model(notes)
             st.button(tr("Reset"), key="reset", on_click=reset_controls, args=(KEPT_AT_RESET,))
+        name_tab(checkpoint, page)
+        take_text(translator, checkpoint)
         with texts:
             request = _texts(translator, checkpoint, notes)
         note_text(st.session_state.get("source"))
+        notes += what_is_said(page)
         with where:
             place = _place(translator, page, address, _ignored(page), notes)
         stay_where_set(place)
@@ -189,7 +193,7 @@ def _sidebar(page: Page, address: str) -> Inputs:
     request, kept = replace(request, interventions=(*temperatures, *others)), (*elsewhere, *others)
     with look:
         show_active(request.interventions, here, translator and translator.model)
-    return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept, effect, begins)
+    return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept, effect)
 
 
 def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> Request:
@@ -309,20 +313,6 @@ def _go_to_linked_place() -> None:
         st.session_state.update(zip(("layer", "head", "query", "key"), map(int, numbers), strict=False))
 
 
-def _open_what_it_needs(page: Page) -> None:
-    """Before the controls are drawn: who comes to a page of Explore from another page gets a model that can do it."""
-    state = st.session_state
-    if page not in PAGES["Explore"] or state.get(VISIT, (page.name,))[0] == page.name:
-        return
-    checkpoint, device = state.get("checkpoint") or DEFAULT_CHECKPOINT, state.get("device") or available_devices()[0]
-    opened, _ = _open(checkpoint, device)
-    if not (opened and set(page.needs) <= opened.features) and (other := checkpoint_with(page.needs, device)):
-        state["checkpoint"] = other
-        names = {"name": as_markdown(other), "before": as_markdown(shown_name(checkpoint))}
-        changed = tr("{name} is open now: {before} cannot do what this page shows.", **names)
-        st.toast(changed, icon=":material/swap_horiz:", duration="long")
-
-
 def _go_to_trace_file(page: Page) -> None:
     """On a first visit by no link: ask for the run in the file that the app was started with."""
     state, file = st.session_state, named_trace_file()
@@ -337,13 +327,6 @@ def _go_to_trace_file(page: Page) -> None:
         st.query_params.update(link)
         # As after `drop_non_finite_numbers`: only another run takes the controls' values from these.
         st.rerun()
-
-
-def _open(checkpoint: str, device: str) -> tuple[Translator | None, str]:
-    try:
-        return open_translator(checkpoint, device), ""
-    except CheckpointError as error:
-        return None, tr(shown_message(error))
 
 
 def _show_notes(translator: Translator | None) -> None:
@@ -383,43 +366,32 @@ def _offer_own_translation() -> None:
     if state["target"] == "typed" and not state.get("typed"):
         # The page itself reports what is wrong with the source or the checkpoint.
         with suppress(ValueError):
-            translator = open_translator(
-                state.get("checkpoint") or DEFAULT_CHECKPOINT, state.get("device") or available_devices()[0]
-            )
+            translator = open_translator(opened_checkpoint(), opened_device())
             state["typed"] = run(translator, Request(translator.truncate(state["source"]))).translation
-
-
-def offered_checkpoints(key: str) -> dict[str, str]:
-    """What the control `key` offers, with the name of each as visitors see it: the Hugging Face models that the
-    app was started with, every checkpoint of ours, but of the small ones of the studies the chosen one only."""
-    asked = st.query_params.get(key)
-    if asked in offered_models():
-        # A link that has the name with which the app was started.
-        st.session_state.setdefault(key, asked)
-    chosen = st.session_state.get(key) or asked
-    studies = (name for name in study_checkpoints() if name == chosen)
-    return {name: shown_name(name) for name in (*offered_models(), *available_checkpoints(), *studies)}
 
 
 def _choose_model(notes: list[str]) -> tuple[str, Translator | None, str]:
     """The name of the opened model, behind which the others are; returns it, the model, and what is wrong with it."""
-    offered = offered_checkpoints("checkpoint")
-    asked = st.session_state.get("checkpoint") or st.query_params.get("checkpoint")
-    first = next(iter(offered.values()), DEFAULT_CHECKPOINT)
-    name = as_markdown(next((label for value, label in offered.items() if asked in (value, label)), first))
+    name = as_markdown(shown_name(opened_checkpoint()))
     with st.popover(tr("Model: {name}", name=name), icon=":material/model_training:", width="stretch"):
         checkpoint, device = _checkpoint_and_device(notes)
-        translator, problem = _open(checkpoint, device)
+        show_local_models()
+        translator, problem = open_or_say(checkpoint, device)
         _show_notes(translator)
         links(model_card=tr("Model card"), verification=tr("Verification"))
     return checkpoint, translator, problem
 
 
 def _checkpoint_and_device(notes: list[str]) -> tuple[str, str]:
-    checkpoints = offered_checkpoints("checkpoint") or {DEFAULT_CHECKPOINT: DEFAULT_CHECKPOINT}
+    first = first_checkpoint()
+    checkpoints = offered_checkpoints(CHECKPOINT) or {first: first}
     devices = available_devices()
     trained = tr("Which trained model runs. They differ in size and in the text they were trained on: see Model card.")
-    checkpoint = select(tr("Checkpoint"), checkpoints, "checkpoint", notes=notes, help=trained)
+    # A link without a name is opened elsewhere with the model of that place.
+    named = first in given_models()
+    checkpoint = select(
+        tr("Checkpoint"), checkpoints, CHECKPOINT, default=first, in_link=named, notes=notes, help=trained
+    )
     if about := examples_of(checkpoint).about:
         st.caption(as_markdown(tr(about)))
     if len(devices) > 1:

@@ -4,8 +4,8 @@ import importlib
 from contextlib import suppress
 
 from model.checkpoints.devices import available_devices
-from model.checkpoints.store import CheckpointError, available_checkpoints
-from pages.compute.runs import Request, prepare
+from model.checkpoints.store import first_checkpoint
+from pages.compute.runs import prepare
 from pages.frame.sidebar import FIRST_SENTENCE
 
 DRAWING_MODULES = ("viz.html", "pages.views.translate")
@@ -13,10 +13,10 @@ DRAWING_MODULES = ("viz.html", "pages.views.translate")
 
 
 def warm_up() -> None:
-    """Import what the home page needs, open the default checkpoint, run it on the first sentence, check that run."""
+    """Import what the home page needs, open the model that is open at first, run it on the first sentence, check that
+    run."""
     for name in DRAWING_MODULES:
         importlib.import_module(name)
-    for checkpoint in available_checkpoints()[:1]:
-        # Every page reports a broken checkpoint.
-        with suppress(CheckpointError):
-            prepare(checkpoint, available_devices()[0], Request(FIRST_SENTENCE))
+    # Every page reports what is wrong with the checkpoint, or with the sentence for it.
+    with suppress(ValueError):
+        prepare(first_checkpoint(), available_devices()[0], FIRST_SENTENCE)

@@ -305,10 +305,26 @@ def choice(label: str, options: Options, key: str, *, default: Any = None, place
     return _one_of(place.segmented_control, label, options, default, key, default=default, required=True, **others)
 
 
-def select(label: str, options: Options, key: str, *, default: Any = None, place: Any = st, **others: Any) -> Any:
-    """One of many options in a menu; arguments as in `choice`."""
+def select(
+    label: str,
+    options: Options,
+    key: str,
+    *,
+    default: Any = None,
+    in_link: bool = False,
+    place: Any = st,
+    notes: list[str] | None = None,
+    **others: Any,
+) -> Any:
+    """One of many options in a menu; arguments as in `choice`. `in_link`: the URL holds the default, too."""
     default = next(iter(options)) if default is None else default
-    return _one_of(place.selectbox, label, options, default, key, index=list(options).index(default), **others)
+    index = None if in_link else list(options).index(default)  # Streamlit leaves what a menu begins with out of the URL
+    if in_link:
+        replace_missing(key, options, default, notes)
+        labels, state = options.values() if isinstance(options, Mapping) else map(str, options), st.session_state
+        if state.get(key) is None and (key in state or st.query_params.get(key) not in labels):
+            state[key] = default
+    return _one_of(place.selectbox, label, options, default, key, index=index, notes=notes, **others)
 
 
 def steps(label: str, options: Options, key: str, *, default: Any = None, place: Any = st, **others: Any) -> Any:

@@ -13,7 +13,7 @@ from model.checkpoints.store import DEFAULT_CHECKPOINT, MODELS_VARIABLE, offer_m
 from pages import PAGES, page_of
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.model.checkpoints.huggingface.test_folders import save_other_head
-from tests.pages.test_pages import assert_checked, holds, said
+from tests.pages.test_pages import assert_checked, holds, missing_at, said
 
 pytest.importorskip("streamlit")
 
@@ -55,7 +55,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: (folder / "tokenizer.json").write_text('{"model": 3}'),
         "its tokenizer cannot be read",
     ),
-    "nothing": (shutil.rmtree, "neither a folder nor in the local Hugging Face cache"),
+    "nothing": (shutil.rmtree, "there is no such folder"),
 }
 
 
@@ -115,7 +115,7 @@ def test_token_ids_are_read_on_every_page(page, name, odd, open_app, monkeypatch
 
     monkeypatch.setenv(MODELS_VARIABLE, ",".join(odd.values()))
     app = open_app(page, checkpoint=odd[name], source="5 17 42 9 30 11 8")
-    assert_checked(app, set(page_of(page).needs) - load_checkpoint(odd[name], "cpu").features)
+    assert_checked(app, missing_at(page_of(page), load_checkpoint(odd[name], "cpu").features))
 
 
 def test_what_a_folder_holds_besides_is_said_in_the_sidebar(odd, open_app, monkeypatch) -> None:

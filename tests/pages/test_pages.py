@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from model.needs import Need
-from pages import PAGES, page_of
+from pages import PAGES, Page, page_of
 from tests.pages.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -63,6 +63,13 @@ def said(app) -> str:
 def holds(app) -> int:
     """How many checks of the proof strip passed."""
     return sum("✓ holds" in element.value for element in app.markdown)
+
+
+def missing_at(page: Page, features: Collection[Need]) -> set[Need]:
+    """What a model lacks of the page that this address opens: of Explore, and at the root, one that it can do."""
+    root, *others = PAGES["Explore"]
+    follows = page == root or (page in others and any({*one.needs} <= features for one in PAGES["Explore"]))
+    return set() if follows else {*page.needs} - features
 
 
 def assert_checked(app, missing: set[Need]) -> None:

@@ -30,6 +30,18 @@ MOST_LABELS = 100_000
 """transformers makes a name for each before anything else is known"""
 POSITIVE = re.compile("(^|_)(n_head|num_heads|attention_heads|key_value_heads|hidden_size|vocab_size|n_embd|d_model)$")
 """sizes without which there is no model"""
+OTHER_FORMATS = {
+    "*.gguf": "llama.cpp (GGUF)",
+    "model.bin": "CTranslate2",
+    "*.onnx": "ONNX Runtime",
+    "*.h5": "TensorFlow",
+    "*.msgpack": "Flax",
+    "consolidated.*.pth": "the reference code of Llama",
+    "*.nemo": "NeMo",
+}
+"""files that another program reads -> its name; CTranslate2 has a vocabulary beside them"""
+MOST_NAMED = 4
+"""folders in one sentence"""
 QUANTISED = (".qweight", ".weight_packed", ".weight_scale", ".weight_scale_inv", ".SCB", ".absmax", ".quant_map")
 """how names of tensors end that hold codes of weights, or their factors"""
 
@@ -42,6 +54,12 @@ def find_folder(name: str) -> Path:
     """
     if Path(name).is_dir():
         return Path(name)
+    if Path(name).is_file():
+        if other := _other_format(Path(name).parent, Path(name).name):
+            raise other
+        raise CheckpointError(sentence("{name} is a file. Give the folder that it is in.", name=name))
+    if Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:  # no name in a cache
+        raise CheckpointError(sentence("{name}: there is no such folder. Check the path.", name=name))
     try:
         return Path(snapshot_download(name, local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError, OSError, ValueError) as error:
@@ -126,10 +144,49 @@ def read_settings(folder: Path) -> dict[str, Any]:
                     adapter=adapters(folder)[0],
                 )
             )
+        if other := _other_format(folder):
+            raise other
+        if inside := _models_inside(folder):
+            raise CheckpointError(
+                sentence(
+                    "{folder} has no config.json; the folders {names} in it have one. Give one of these: {path}",
+                    folder=folder,
+                    names=joined(inside),
+                    path=folder / inside[-1],
+                )
+            )
         raise CheckpointError(
             sentence("{folder} has no config.json: it is no model in transformers' format.", folder=folder)
         )
-    return read_json_object(folder / "config.json")
+    settings = read_json_object(folder / "config.json")
+    if "model_type" not in settings and (other := _other_format(folder)):
+        raise other
+    return settings
+
+
+def _other_format(folder: Path, pattern: str = "") -> CheckpointError | None:
+    """What is wrong with a folder, or one file of it, that holds a model for another program; None: it does not."""
+    for files, program in OTHER_FORMATS.items():
+        found = sorted(path.name for path in folder.glob(files) if not pattern or path.name == pattern)
+        if found and (files != "model.bin" or any(True for _ in folder.glob("*vocabulary*"))):
+            return CheckpointError(
+                sentence(
+                    "{folder} holds a model for {program} ({file}), which this app does not read. Open the folder "
+                    "that it was made from, with config.json and model.safetensors.",
+                    folder=folder,
+                    program=program,
+                    file=found[0],
+                )
+            )
+    return None
+
+
+def _models_inside(folder: Path) -> list[str]:
+    """The folders one below that hold a model, such as the checkpoints of a training, in the order of their numbers."""
+    names = [path.parent.name for path in folder.glob("*/config.json")]
+    return sorted(names, key=lambda name: [(int(n or 0), text) for text, n in re.findall(r"(\D+)(\d*)", name)])[
+        -MOST_NAMED:
+    ]
 
 
 def check_settings(folder: Path, settings: Mapping[str, Any], tensors: int) -> None:
@@ -227,6 +284,8 @@ def weight_files(folder: Path) -> list[Path]:
     if named == WEIGHTS and not first.is_file() and (folder / INDEX).is_file():
         first = folder / INDEX
     if not first.is_file():
+        if elsewhere := _other_format(folder):
+            raise elsewhere
         other = sentence("; .bin files are not opened, because they can run code") if any(folder.glob("*.bin")) else ""
         raise CheckpointError(
             sentence(

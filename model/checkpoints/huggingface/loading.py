@@ -81,6 +81,7 @@ def read_model(folder: Path) -> StoredModel:
         model, info = _fill(folder, type(each), config, weights)
         problem = _misfit(model, info)
         if not problem:
+            _copy_from_files(model)
             _read_generation_settings(folder, model)
             notes = [*_head_notes(config, model, bool(problems)), *_notes(folder, files, model, info)]
             return StoredModel(model.eval(), tuple(notes))
@@ -88,6 +89,35 @@ def read_model(folder: Path) -> StoredModel:
     raise CheckpointError(
         sentence("{folder}: {problem} Copy the whole folder again.", folder=folder, problem=problems[0])
     )
+
+
+def describe(folder: Path) -> tuple[str, str, int]:
+    """By the names and shapes of the weights, whose numbers are not read.
+
+    Returns:
+        transformers' class for them; encoder_decoder, decoder or encoder, or nothing where it has no output for tokens;
+        bytes of the files of the weights.
+
+    Raises:
+        CheckpointError: a file is missing or damaged, the family is unknown, or the model is quantised or too large.
+    """
+    settings, files = read_settings(folder), weight_files(folder)
+    shapes = shapes_of(files)
+    check_settings(folder, settings, len(shapes))
+    if codes := next((name for name in shapes if name.endswith(QUANTISED)), None):
+        raise quantised(folder, sentence("it has {name}", name=codes))
+    empty = _empty_models(folder, _read_config(folder), shapes)
+    model = _check_size(folder, empty, sum(map(math.prod, shapes.values())))[0]
+    size, kind = sum(path.stat().st_size for path in files), type(model).__name__
+    if not model.get_output_embeddings():
+        return kind, "", size
+    if model.config.is_encoder_decoder:
+        return kind, "encoder_decoder", size
+    return kind, "decoder" if _writes(model) else "encoder", size
+
+
+def _writes(model: nn.Module) -> bool:
+    return type(model).__name__.endswith(("CausalLM", "LMHeadModel"))
 
 
 def _read_config(folder: Path) -> Any:
@@ -126,8 +156,7 @@ def _empty_models(folder: Path, config: Any, names: Mapping[str, Any]) -> list[n
         except Exception as error:
             problem = error
             continue
-        writes = each.__name__.endswith(("CausalLM", "LMHeadModel"))
-        preferred = (each in stacks) != other_head, writes != bool(getattr(config, "is_decoder", False)), number
+        preferred = (each in stacks) != other_head, _writes(model) != bool(getattr(config, "is_decoder", False)), number
         found.append((each.__name__ != named, *_compare_names(model, names), *preferred, model))
     if not found:
         raise CheckpointError(
@@ -252,6 +281,13 @@ def _fill(folder: Path, factory: type, config: Any, weights: Mapping[str, Tensor
         raise CheckpointError(
             sentence("{folder} cannot be opened: {error}.", folder=folder, error=quote(error))
         ) from error
+
+
+def _copy_from_files(model: nn.Module) -> None:
+    """Give every number a place in memory: until then it stands in its file, and whoever writes over that changes the
+    numbers of the open model, or ends the process."""
+    for tensor in (*model.parameters(), *model.buffers()):
+        tensor.data = tensor.data.clone()
 
 
 def _read_generation_settings(folder: Path, model: nn.Module) -> None:

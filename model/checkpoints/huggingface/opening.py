@@ -11,8 +11,9 @@ from model.cancel import cancellable
 from model.checkpoints.checkpoint import parameters_hash
 from model.checkpoints.devices import pick_device
 from model.checkpoints.files import CheckpointError, quote
+from model.checkpoints.huggingface.cache import cached_folders, describe_cached
 from model.checkpoints.huggingface.files import download, find_folder, read_tokenizer, weights_hash
-from model.checkpoints.huggingface.loading import read_model
+from model.checkpoints.huggingface.loading import describe, read_model
 from model.checkpoints.huggingface.network import HookedModel, Unreadable
 from model.checkpoints.huggingface.opened import (
     HookedCheckpoint,
@@ -29,7 +30,7 @@ from model.language import sentence, sentence_of
 from model.trace import Tokens
 from model.tracer import build_trace
 
-__all__ = ["download", "find_folder", "open_folder", "open_model"]
+__all__ = ["cached_folders", "describe", "describe_cached", "download", "find_folder", "open_folder", "open_model"]
 
 TEXT, IDS = "A dog runs.", "0 1 2"
 """what a model reads when it is opened, without a tokenizer the latter"""

@@ -240,6 +240,18 @@ def test_weights_that_do_not_fit_the_configuration_are_refused(command, tmp_path
         train.main([*command("second"), "--start-from", str(tmp_path / "first"), "--norm=pre"])
 
 
+def test_a_vocabulary_that_was_there_is_used_and_named_with_how_to_start_anew(command, tmp_path, capsys):
+    train.main(command("run", steps=1, evaluate_every=1))
+    assert "was there before" not in capsys.readouterr().err, "this run learned it"
+    (tmp_path / "run" / "state.pt").unlink()
+    before = (tmp_path / "run" / "tokenizer.model").read_bytes()
+    train.main(command("run", steps=1, evaluate_every=1))
+    said = capsys.readouterr().err
+    assert f"{tmp_path / 'run' / 'tokenizer.model'} was there before" in said
+    assert "delete it" in said
+    assert (tmp_path / "run" / "tokenizer.model").read_bytes() == before
+
+
 def test_the_help_explains_every_option(capsys):
     with pytest.raises(SystemExit):
         train.main(["--help"])

@@ -21,13 +21,17 @@ APP = Path(__file__).resolve().parents[3] / "app.py"
         (["--trace", "{folder}/run.npz"], 1, "--trace: {folder}/run.npz is not the file of a trace"),
         (["--trace", "{folder}/none.npz"], 1, "--trace: [Errno 2] No such file or directory"),
         (["--model", "no/such:model", "--download"], 1, "--model: no/such:model could not be downloaded"),
+        (["--model", "{folder}/none"], 1, "--model: {folder}/none: there is no such folder"),
+        (["--model", "none/at-all"], 1, "--model: none/at-all is neither a folder nor in the local Hugging Face cache"),
+        (["--model", "{folder}/run.gguf"], 1, "--model: {folder} holds a model for llama.cpp (GGUF) (run.gguf)"),
         (["--modle", "gpt2"], 2, "error: unrecognized arguments: --modle gpt2"),
     ],
 )
 def test_a_wrong_argument_is_said_in_its_sentence(arguments, status, sentence, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setenv(MODELS_VARIABLE, "")  # which the arguments add to, and which is as it was after the test
-    (tmp_path / "run.npz").write_text("hello")
+    for name in ("run.npz", "run.gguf"):
+        (tmp_path / name).write_text("hello")
     with pytest.raises(SystemExit) as ended:
         read_arguments([argument.format(folder=tmp_path) for argument in arguments])
     said = sentence.format(folder=tmp_path)

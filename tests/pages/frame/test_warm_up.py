@@ -16,9 +16,9 @@ from model.checkpoints.devices import available_devices
 from model.checkpoints.store import DEFAULT_CHECKPOINT
 from pages.compute import queue
 from pages.compute.cache import shared_cache
-from pages.compute.runs import check, open_translator, run
+from pages.compute.runs import Request, check, open_translator, run
 from pages.frame.sidebar import FIRST_SENTENCE
-from pages.frame.warm_up import Request, warm_up
+from pages.frame.warm_up import warm_up
 
 PATIENCE = 60
 """seconds until a test that hangs fails"""

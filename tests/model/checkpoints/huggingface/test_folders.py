@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from model import evaluate, export, head_scores, translate
 from model.checkpoints import load_checkpoint
 from model.checkpoints.files import CheckpointError
 from model.checkpoints.huggingface import open_model
-from model.checkpoints.store import MODELS_VARIABLE, offer_models, offered_models
+from model.checkpoints.store import MODELS_VARIABLE, offer_models, offered_models, shown_name
 from model.needs import Need
 from tests.model.checkpoints.huggingface.families import _BOTH, _COMMON, _GROUPED, _T5, SOURCE, randomised
 from tests.model.checkpoints.huggingface.folders import save_family
@@ -326,3 +327,46 @@ def test_commands_take_a_folder_or_say_why_not(whole, tmp_path: Path, monkeypatc
     with pytest.raises(SystemExit):
         export.main(["--checkpoint", bart, "--out", str(tmp_path / "out")])
     assert ours_alone in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("files", "program"),
+    [
+        (["model-q4.gguf"], "llama.cpp (GGUF)"),
+        (["model.bin", "config.json", "shared_vocabulary.json"], "CTranslate2"),
+        (["decoder.onnx"], "ONNX Runtime"),
+        (["consolidated.00.pth"], "the reference code of Llama"),
+    ],
+)
+def test_a_folder_for_another_program_is_refused_by_its_name(files, program, tmp_path):
+    for name in files:
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(CheckpointError, match=re.escape(f"holds a model for {program} (")):
+        open_model(tmp_path)
+
+
+def test_a_folder_whose_models_lie_one_below_names_them_the_last_one_last(tmp_path):
+    for step in (500, 1000, 20):
+        save_family(tmp_path / f"checkpoint-{step}", "GPT-2")
+    with pytest.raises(CheckpointError) as error:
+        open_model(tmp_path)
+    assert "checkpoint-20, checkpoint-500 and checkpoint-1000 in it" in str(error.value)
+    assert str(error.value).endswith(str(tmp_path / "checkpoint-1000"))
+
+
+def test_whoever_writes_over_the_weights_of_an_open_model_changes_none_of_its_numbers(tmp_path):
+    folder = save_family(tmp_path / "mine", "GPT-2")
+    opened = open_model(folder)
+    before = opened.trace(TEXT).logits
+    with open(folder / "model.safetensors", "r+b") as file:
+        file.truncate(1000)
+    np.testing.assert_array_equal(opened.trace(TEXT).logits, before)
+
+
+@pytest.mark.usefixtures("checkpoint_folder")
+def test_folders_that_end_alike_are_told_apart_by_what_stands_above_them(tmp_path, monkeypatch):
+    ends = ("runa/checkpoint-500", "runb/checkpoint-500", "runb/other", "x/en-de", "a/b/c", "z/b/c")
+    for end in ends:
+        (tmp_path / end).mkdir(parents=True)
+    monkeypatch.setenv(MODELS_VARIABLE, ",".join(str(tmp_path / end) for end in ends))
+    assert [shown_name(name) for name in offered_models()] == [*ends[:2], "other", *ends[3:]]

@@ -97,7 +97,7 @@ def test_what_cannot_be_opened_is_refused_with_a_sentence(gpt2: Path, tmp_path: 
             open_model(folder)
         return str(error.value)
 
-    assert "neither a folder nor in the local" in refusal(tmp_path / "nothing")
+    assert "there is no such folder" in refusal(tmp_path / "nothing")
     assert "no config.json" in refusal(tmp_path)
     assert "fewer than the model has layers" in refusal(broken("deep", n_layer=10**9))
     assert "the configuration asks for" in refusal(broken("wide", n_embd=2**20))
