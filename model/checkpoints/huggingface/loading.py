@@ -91,8 +91,11 @@ def read_model(folder: Path) -> StoredModel:
 
 
 def _read_config(folder: Path) -> Any:
+    """The configuration, without what it says of how to compute: attention is computed here, whatever it names."""
     try:
-        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config._attn_implementation, config._experts_implementation = "eager", None  # of configurations inside, too
+        return config
     except Exception as error:
         raise CheckpointError(
             sentence("{path} cannot be used: {error}.", path=folder / "config.json", error=quote(error))

@@ -19,6 +19,7 @@ from model.language import sentence
 from model.trace import Tokens, Turn
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
 
 
@@ -97,10 +98,12 @@ class Vocabulary:
         """Token ids with the special tokens that the tokenizer adds; `target`: in the language of the output.
 
         Raises:
-            ValueError: there is no tokenizer, and the text is not token ids; or the model does not know a token.
+            ValueError: there is no tokenizer, and the text is not token ids; or the text has half a character, or a
+                token that the model does not know.
         """
         if self._tokenizer is None:
             return _ids_in(text, self._size)
+        text = _check_text(text)
         texts = {"text": None, "text_target": text} if target else {"text": text}
         return self._check_ids(self._tokenizer(**texts)["input_ids"])
 
@@ -108,7 +111,7 @@ class Vocabulary:
         """Token ids without special tokens; raises as `read` does."""
         if self._tokenizer is None:
             return _ids_in(text, self._size)
-        return self._check_ids(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+        return self._check_ids(self._tokenizer(_check_text(text), add_special_tokens=False)["input_ids"])
 
     def _check_ids(self, ids: Sequence[int]) -> list[int]:
         """The ids, all of which have an embedding; tokens may have been added to the tokenizer alone."""
@@ -221,7 +224,7 @@ class Vocabulary:
         if self._spelling == "Metaspace" and i not in self.special_ids:
             # Offsets do not tell "▁" and "a" apart from "▁a"; the piece does.
             return _spell(piece, first=not any(spans[:n]))
-        return _label(text, spans, n, piece, named=i in self.special_ids)
+        return _label(text, spans, n, piece, by_piece=i in self.special_ids or self._spelling == "WordPiece")
 
     def _spans(self, ids: Sequence[int], text: str, special: Sequence[bool]) -> list[tuple[int, int] | None]:
         """Characters of `text` that each token covers: the tokenizer's offsets, else how far its decoding has grown."""
@@ -293,10 +296,25 @@ def check_tokenizer(tokenizer: object, vocabulary: int) -> None:
         )
 
 
-def _label(text: str, spans: Sequence[tuple[int, int] | None], i: int, piece: str, named: bool) -> str:
+def _check_text(text: str) -> str:
+    """The text, which has no lone surrogate: half of a character, with which tokenizers fail in ways of their own."""
+    if half := _SURROGATE.search(text):
+        raise ValueError(
+            sentence(
+                "The text has U+{code} at character {place:,}: half of a character, which no text can be written "
+                "with. Leave it out.",
+                code=f"{ord(half[0]):04X}",
+                place=half.start() + 1,
+            )
+        )
+    return text
+
+
+def _label(text: str, spans: Sequence[tuple[int, int] | None], i: int, piece: str, by_piece: bool) -> str:
     """The characters of a token, U+2581 first if whitespace, or nothing, stands before them.
 
-    One that is `named`, for a hidden or an unknown word, is written by its name.
+    `by_piece`: as the vocabulary writes it, which for a hidden or an unknown word is a name, and which may have no
+    capitals and no accents where the text has them.
     """
     start, end = spans[i]
     covered = text[start:end]
@@ -305,7 +323,7 @@ def _label(text: str, spans: Sequence[tuple[int, int] | None], i: int, piece: st
     begins = word != covered or start == 0 or (text[start - 1].isspace() and not alone)
     if not word:
         return piece
-    shown = piece if named else word
+    shown = piece.removeprefix("\u2581") if by_piece else word
     return f"\u2581{shown}" if begins else shown
 
 

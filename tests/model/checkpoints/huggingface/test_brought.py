@@ -1,0 +1,104 @@
+"""Models as people bring them: settings of other machines, few layers, tables and norms that others lay out."""
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers as hf
+from torch import nn
+
+from model.checkpoints.huggingface import open_model
+from model.proof.steps import verify_steps
+from model.trace import Trace
+from tests.model.checkpoints.huggingface.families import _COMMON, _WIDE, SOURCE, randomised
+from tests.model.checkpoints.huggingface.folders import save_family
+
+_EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1, "intermediate_size_mlp": 48}
+
+
+def save(folder: Path, build: Callable[[], nn.Module]) -> nn.Module:
+    """Write a random model as `save_pretrained` does, and give it with transformers' own eager attention."""
+    model = randomised(build)
+    model.save_pretrained(folder)
+    model.set_attn_implementation("eager")
+    return model
+
+
+def change_json(path: Path, **values) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | values), encoding="utf-8")
+
+
+def largest_difference(model: nn.Module, trace: Trace) -> float:
+    """Of the trace's logits from those of transformers' own eager attention."""
+    texts = [torch.tensor([stream.tokens.ids]) for stream in trace.streams.values()]
+    with torch.inference_mode():
+        wanted = model(**dict(zip(("input_ids", "decoder_input_ids"), texts, strict=False))).logits[0].numpy()
+    return float(np.abs(wanted - trace.logits).max())
+
+
+@pytest.mark.parametrize("named", ["flash_attention_2", "kernels-community/flash-attn", "nothing known", 7, ["sdpa"]])
+@pytest.mark.parametrize("setting", ["attn_implementation", "_attn_implementation", "experts_implementation"])
+def test_how_another_machine_computed_attention_does_not_matter(setting: str, named, tmp_path: Path) -> None:
+    model = save(tmp_path, lambda: hf.GPT2LMHeadModel(hf.GPT2Config(vocab_size=120, n_embd=32, n_layer=2, n_head=4)))
+    change_json(tmp_path / "config.json", **{setting: named})
+    assert largest_difference(model, open_model(tmp_path).trace(SOURCE)) == 0
+
+
+def test_numbers_that_count_no_tensors_are_not_compared_with_the_file(tmp_path: Path) -> None:
+    few = _WIDE | {"num_hidden_layers": 2, "max_window_layers": 1000}
+    model = save(tmp_path / "qwen3", lambda: hf.Qwen3ForCausalLM(hf.Qwen3Config(**few)))
+    assert largest_difference(model, open_model(tmp_path / "qwen3").trace(SOURCE)) == 0
+    shared = _COMMON | {"num_hidden_layers": 40, "embedding_size": 16}
+    save(tmp_path / "albert", lambda: hf.AlbertForMaskedLM(hf.AlbertConfig(**shared)))
+    assert len(open_model(tmp_path / "albert").kinds[0].layers) == 40
+
+
+def test_one_norm_of_queries_and_then_of_keys_is_read_twice(tmp_path: Path) -> None:
+    settings = _WIDE | _EXPERTS | {"num_hidden_layers": 4, "use_qk_norm": True, "no_rope_layers": [1, 1, 1, 0]}
+    model = save(tmp_path, lambda: hf.Llama4ForCausalLM(hf.Llama4TextConfig(**settings)))
+    opened = open_model(tmp_path)
+    trace = opened.trace(SOURCE)
+    assert largest_difference(model, trace) == 0
+    assert not opened.notes
+    assert all(step.read for step in verify_steps(opened, trace))
+    assert [trace.attention("decoder_self", layer).qk_norm is not None for layer in range(4)] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    copied = copy.deepcopy(opened.model)
+    assert torch.equal(copied(torch.tensor([trace.tgt_ids])), opened.model(torch.tensor([trace.tgt_ids])))
+
+
+@pytest.mark.parametrize("pad", [0, 1, 10, 40])
+def test_a_table_of_positions_that_begins_behind_the_padding_token_is_shorter_by_it(pad: int) -> None:
+    opened = open_model(randomised(lambda: hf.RobertaForMaskedLM(hf.RobertaConfig(**_COMMON | {"pad_token_id": pad}))))
+    assert opened.config.max_len == 64 - pad - 1
+    longest = " ".join(["55"] * (opened.token_limit - 1))
+    trace = opened.trace(longest)
+    assert trace.streams["encoder"].embedded.rows == tuple(range(len(trace.src_ids)))
+    with pytest.raises(ValueError, match=rf"has {opened.token_limit + 1} tokens; at most {opened.token_limit} fit"):
+        opened.trace(f"{longest} 5")
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "BERT"])
+def test_half_a_character_is_named_and_not_left_to_the_tokenizer(name: str, tmp_path: Path) -> None:
+    opened = open_model(save_family(tmp_path, name))
+    for text in ("A \ud83d dog", "\udc16", "a\n\ud800\ud800"):
+        for read in (opened.trace, opened.tokenizer.read, opened.tokenizer.encode, opened.fits):
+            with pytest.raises(ValueError, match=r"U\+D[8C]"):
+                read(text)
+
+
+def test_a_token_is_shown_as_the_piece_that_is_read(tmp_path: Path) -> None:
+    opened = open_model(save_family(tmp_path, "BERT"))
+    tokens = opened.trace("The CAT sat, Émile [MASK].").streams["encoder"].tokens
+    assert tokens.labels[1:4] == ("▁the", "▁cat", "▁sat")
+    assert [tokens.text[slice(*span)] for span in tokens.spans[1:4]] == ["The", "CAT", "sat"]
+    lower = opened.trace("the cat sat, emile [MASK].").streams["encoder"].tokens
+    assert (lower.ids, lower.labels, lower.words) == (tokens.ids, tokens.labels, tokens.words)
