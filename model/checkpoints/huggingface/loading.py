@@ -19,6 +19,7 @@ from transformers import (
     AutoModel,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
+    AutoModelForMultimodalLM,
     AutoModelForSeq2SeqLM,
     AutoModelForTextEncoding,
 )
@@ -38,7 +39,8 @@ from model.checkpoints.huggingface.files import (
 )
 from model.language import Sentence, sentence, series
 
-HEADS = (AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoModelForMaskedLM)
+# The last ones read pictures or sounds as well.
+HEADS = (AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoModelForMaskedLM, AutoModelForMultimodalLM)
 STACKS = (AutoModel, AutoModelForTextEncoding)
 """layers without a head: of the whole model, or of an encoder alone"""
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)

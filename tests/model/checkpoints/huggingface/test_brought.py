@@ -12,10 +12,12 @@ import transformers as hf
 from torch import nn
 
 from model.checkpoints.huggingface import open_model
+from model.needs import Need
 from model.proof.steps import verify_steps
 from model.trace import Trace
 from tests.model.checkpoints.huggingface.families import _COMMON, _WIDE, SOURCE, randomised
 from tests.model.checkpoints.huggingface.folders import save_family
+from tests.model.checkpoints.huggingface.pictures import picture_model
 
 _EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1, "intermediate_size_mlp": 48}
 
@@ -73,6 +75,19 @@ def test_one_norm_of_queries_and_then_of_keys_is_read_twice(tmp_path: Path) -> N
     ]
     copied = copy.deepcopy(opened.model)
     assert torch.equal(copied(torch.tensor([trace.tgt_ids])), opened.model(torch.tensor([trace.tgt_ids])))
+
+
+@pytest.mark.parametrize("name", ["llava", "qwen2_5_vl", "qwen3_vl", "qwen3_5", "gemma3", "llama4"])
+def test_a_model_of_pictures_and_text_opens_as_its_text_with_its_head(name: str, tmp_path: Path) -> None:
+    model = save(tmp_path, lambda: picture_model(name))
+    opened = open_model(tmp_path)
+    assert {Need.LOGITS, Need.LANGUAGE_MODEL} <= opened.features
+    assert largest_difference(model, opened.trace(SOURCE)) == 0
+    ids = torch.tensor([[int(word) for word in SOURCE.split()]])
+    written = model.generate(ids, do_sample=False, max_new_tokens=4)[0].tolist()
+    assert opened.generate(SOURCE, max_new_tokens=4) == " ".join(map(str, written))
+    assert any("pictures or sounds" in note for note in opened.notes)
+    assert not any("has no place for" in note for note in opened.notes)
 
 
 @pytest.mark.parametrize("pad", [0, 1, 10, 40])
