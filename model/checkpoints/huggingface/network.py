@@ -121,12 +121,6 @@ class HookedModel(Network):
         self.ends = frozenset()
         self.notes: list[Sentence] = []
         """what could not be read, in sentences for the screen"""
-        if any(part.startswith(("vision", "audio")) for part in model.config.sub_configs):
-            self.notes.append(
-                sentence(
-                    "input: this model also reads pictures or sounds; here it reads text alone, with its own head."
-                )
-            )
         self._address(calls)
         self.attention_parts = self._find_attentions(calls, seen)
         self.blocks = self._find_blocks(seen)

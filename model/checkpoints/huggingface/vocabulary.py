@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.chat import FilledTemplate, fill_in_template, has_chat_template
+from model.checkpoints.words import number_words
 from model.language import sentence
 from model.trace import Tokens, Turn
 
@@ -213,11 +214,28 @@ class Vocabulary:
                 label if i in self._special or _BYTE.fullmatch(label[:6]) else self._label(i, label, whole, spans, n)
                 for n, (i, label) in enumerate(zip(ids, labels, strict=True))
             ]
-        starts = [label.startswith("\u2581") and not mark for label, mark in zip(labels, special, strict=True)]
-        words = [None if mark else max(n - 1, 0) for n, mark in zip(accumulate(starts), special, strict=True)]
+        words = number_words(whole, spans, special, self._own_words(ids, whole, special))
         segments = None if self.separator is None else number_segments(torch.tensor(ids), self.separator).tolist()
         segments = segments and tuple(segments)
-        return Tokens(whole, tuple(ids), tuple(labels), special, tuple(spans), tuple(words), segments)
+        return Tokens(whole, tuple(ids), tuple(labels), special, tuple(spans), words, segments)
+
+    def _own_words(self, ids: Sequence[int], text: str, special: Sequence[bool]) -> list[int | None] | None:
+        """The tokenizer's own number of each token's word; None where it has none, or cuts the text otherwise."""
+        if not getattr(self._tokenizer, "is_fast", False):
+            return None
+        found = self._tokenizer(text, add_special_tokens=False)
+        return self._fit(found["input_ids"], found.word_ids(), ids, special)
+
+    def _fit(self, typed: Sequence[int], of_each: Iterable, ids: Sequence[int], special: Sequence[bool]) -> list | None:
+        """What the tokenizer says of each token that it makes of a text, for the tokens `ids`, None for a special one.
+
+        None: those of no text left out, they are others.
+        """
+        known = [(i, each) for i, each in zip(typed, of_each, strict=True) if i not in self._special]
+        if [i for i, _ in known] != [i for i, mark in zip(ids, special, strict=True) if not mark]:
+            return None
+        rest = iter(known)
+        return [None if mark else next(rest)[1] for mark in special]
 
     def _label(self, i: int, piece: str, text: str, spans: Sequence[tuple[int, int] | None], n: int) -> str:
         """The token `i`, number n of the text: as its piece is spelled, or by the characters that it covers."""
@@ -231,18 +249,14 @@ class Vocabulary:
         if self._tokenizer is None:
             ends = list(accumulate(len(str(i)) + 1 for i in ids))
             return [(end - len(str(i)) - 1, end - 1) for i, end in zip(ids, ends, strict=True)]
-        ordinary = [i for i, mark in zip(ids, special, strict=True) if not mark]
         if self._bytes:
             joined, places = _join_bytes(self._pieces(ids))
             if joined == text:
                 return [None if mark else place for place, mark in zip(places, special, strict=True)]
         if getattr(self._tokenizer, "is_fast", False):
             found = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-            places = zip(found["input_ids"], found["offset_mapping"], strict=True)
-            typed = [(i, tuple(place)) for i, place in places if i not in self._special]
-            if [i for i, _ in typed] == ordinary:
-                places = iter(typed)
-                return [None if mark else next(places)[1] for mark in special]
+            if places := self._fit(found["input_ids"], map(tuple, found["offset_mapping"]), ids, special):
+                return places
         spans, done, start = [], [], 0
         for i, mark in zip(ids, special, strict=True):
             if mark:
