@@ -595,6 +595,8 @@ class Trace:
     """by kind and layer, of a Hugging Face model: the largest difference of our attention from the model's own"""
     weights: Mapping[tuple[str, int], Array] = field(default_factory=dict)
     """by (kind, layer), (heads, query, key): the weights of attentions of which nothing else could be read"""
+    languages: tuple[str, str] | None = None
+    """of a translator of many languages: source and target, by the codes of its tokenizer"""
 
     def __post_init__(self) -> None:
         rows = self._predicting

@@ -25,6 +25,7 @@ from model.checkpoints.huggingface import open_model
 from model.proof.steps import MATRICES, Step, verify_steps
 from model.trace import CHAIN_TOLERANCE
 from tests.model.checkpoints.huggingface.families import SOURCE, TARGET, randomised
+from tests.model.checkpoints.huggingface.pictures import PICTURES, picture_model
 from tests.model.checkpoints.huggingface.published import PUBLISHED, published_model
 
 PAGE = Path(__file__).parents[1] / "docs" / "families.md"
@@ -91,6 +92,7 @@ def families() -> Iterator[tuple[str, str]]:
         modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
         modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
         modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        modeling_auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES,
     )
     found: dict[str, str] = {}
     for table in tables:
@@ -105,6 +107,8 @@ def build(family: str, name: str) -> nn.Module:
     Raises:
         NotTried: it reads more than text, is too large under these names, or cannot be built.
     """
+    if family in PICTURES:
+        return picture_model(family)
     factory = CONFIG_MAPPING[family]
     usual = factory()
     if usual.get_text_config() is not usual:

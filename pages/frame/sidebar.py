@@ -30,7 +30,7 @@ from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, Intervention
 from model.language import in_a_row, later, tr
 from model.needs import Need
-from model.run import Place
+from model.run import LANGUAGES, Place
 from model.trace import KIND_TITLES
 from pages import PAGES, Page, first_page_for, page_of
 from pages.compute.runs import (
@@ -174,7 +174,9 @@ def _sidebar(page: Page, address: str) -> Inputs:
             checkpoint, translator, problem = _choose_model(notes)
             st.button(tr("Reset"), key="reset", on_click=reset_controls, args=(KEPT_AT_RESET,))
         with texts:
-            request = _texts(translator, checkpoint, notes)
+            languages = _languages(translator, notes)
+            translator = translator and translator.in_languages(*languages)
+            request = replace(_texts(translator, checkpoint, notes), **dict(zip(LANGUAGES, languages, strict=False)))
         note_text(st.session_state.get("source"))
         with where:
             place = _place(translator, page, address, _ignored(page), notes)
@@ -190,6 +192,22 @@ def _sidebar(page: Page, address: str) -> Inputs:
     with look:
         show_active(request.interventions, here, translator and translator.model)
     return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept, effect, begins)
+
+
+def _languages(translator: Translator | None, notes: list[str]) -> tuple[str, ...]:
+    """Of a translator of many languages, the two that are chosen, first the tokenizer's own; else none."""
+    if not (translator and translator.languages):
+        return ()
+    codes = {code: code for code in translator.languages}
+    labels = tr("Source language"), tr("Target language")
+    explained = tr("What the text is in, by the tokenizer's own codes."), tr("What the model writes.")
+    for key, own in zip(LANGUAGES, translator.chosen_languages, strict=True):
+        follow_default(key, own)
+    controls = zip(st.columns(2), labels, LANGUAGES, translator.chosen_languages, explained, strict=True)
+    return tuple(
+        select(label, codes, key, default=own, place=place, notes=notes, help=about)
+        for place, label, key, own, about in controls
+    )
 
 
 def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> Request:
@@ -386,6 +404,8 @@ def _offer_own_translation() -> None:
             translator = open_translator(
                 state.get("checkpoint") or DEFAULT_CHECKPOINT, state.get("device") or available_devices()[0]
             )
+            if translator.languages:
+                translator = translator.in_languages(*map(state.get, LANGUAGES))
             state["typed"] = run(translator, Request(translator.truncate(state["source"]))).translation
 
 

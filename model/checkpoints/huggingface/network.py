@@ -37,6 +37,7 @@ from model.checkpoints.huggingface.heads import (
     head_matrices,
     matrix,
 )
+from model.checkpoints.huggingface.languages import Languages
 from model.checkpoints.huggingface.probe import SOURCE_TOKENS, Event, ModuleCall, batched, call_model, close, probe
 from model.checkpoints.huggingface.steps import HookedSteps
 from model.checkpoints.huggingface.vocabulary import number_segments
@@ -162,15 +163,33 @@ class HookedModel(Network):
     steps = HookedSteps
     """how it decodes step by step"""
 
+    languages: Languages | None = None
+    """those of a translator of many languages, with the two that are chosen"""
+
+    def in_languages(self, languages: Languages | None) -> "HookedModel":
+        """The same layers and hooks, for texts in other languages: what its texts begin with is all that differs."""
+        other = copy.copy(self)
+        other.languages = languages
+        return other
+
     @property
     def start(self) -> int:
         """Id of what a decoder that attends to an encoder reads first."""
+        if self.languages and (own := self.languages.starts[self.languages.target]) is not None:
+            return own
         return next(iter(self._tokens("decoder_start_token_id", "bos_token_id", "pad_token_id")), 0)
 
     @property
     def forced_start(self) -> int | None:
         """Id of what every text that a decoder with an encoder writes begins with; None: of anything."""
+        if self.languages and (own := self.languages.forced[self.languages.target]) is not None:
+            return own
         return next(iter(self._tokens("forced_bos_token_id")), None) if "encoder" in self.stacks else None
+
+    @property
+    def begins(self) -> list[int]:
+        """Ids with which its settings let a text begin."""
+        return [*self._tokens("forced_bos_token_id"), *self._tokens("decoder_start_token_id")]
 
     @property
     def barred(self) -> list[int]:

@@ -70,7 +70,10 @@ def open_model(
     }[tuple(hooked.stacks)]
     sha256 = hash or parameters_hash(model)
     types = list(hooked.stacks) == ["encoder"] and hooked.embeddings["encoder"].types is not None
-    words = Vocabulary(tokenizer, vocabulary, types and "token_type_ids" in signature(model.forward).parameters)
+    words = Vocabulary(
+        tokenizer, vocabulary, types and "token_type_ids" in signature(model.forward).parameters, hooked.begins
+    )
+    hooked.languages = words.languages
     hooked.separator, hooked.pad, hooked.ends = words.separator, words.pad, hooked.find_ends(words.end)
     hooked.check_start()
     found = opened(name or type(model).__name__, sha256, hooked, words)

@@ -4,6 +4,7 @@ A token is shown as the characters that it covers, U+2581 before those that star
 as its bytes, <0xF0>.
 """
 
+import copy
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.chat import FilledTemplate, fill_in_template, has_chat_template
+from model.checkpoints.huggingface.languages import Languages, find_languages
 from model.checkpoints.words import number_words
 from model.language import sentence
 from model.trace import Tokens, Turn
@@ -31,8 +33,12 @@ class WrongTokenizer(ValueError):
 class Vocabulary:
     """Text <-> token ids. Without a tokenizer texts are token ids, separated by spaces."""
 
-    def __init__(self, tokenizer: object | None, size: int, token_types: bool = False) -> None:
+    def __init__(
+        self, tokenizer: object | None, size: int, token_types: bool = False, begins: Iterable[int] = ()
+    ) -> None:
         self._tokenizer, self._size = tokenizer, size
+        self.languages = find_languages(tokenizer, size, begins) if tokenizer else None
+        """those of a translator of many languages, and the two that are chosen; None: there is no choice"""
         self.special_ids = frozenset(i for i in _special_ids(tokenizer) if i < size) if tokenizer else frozenset()
         """tokens that no text consists of"""
         self._special = self.special_ids - {self.mask, self.unknown}
@@ -51,6 +57,12 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return self._size
+
+    def in_languages(self, languages: Languages) -> "Vocabulary":
+        """The same, of texts in other languages."""
+        other = copy.copy(self)
+        other.languages = languages
+        return other
 
     @property
     def mask(self) -> int | None:
@@ -104,6 +116,8 @@ class Vocabulary:
         """
         if self._tokenizer is None:
             return _ids_in(text, self._size)
+        if self.languages:
+            return self._check_ids(self.languages.around(self.encode(text), target))
         text = _check_text(text)
         texts = {"text": None, "text_target": text} if target else {"text": text}
         return self._check_ids(self._tokenizer(**texts)["input_ids"])

@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,14 @@ import transformers as hf
 from torch import nn
 
 from model.checkpoints.huggingface import open_model
+from model.generation.search import greedy
+from model.interventions import HeadGate
 from model.needs import Need
 from model.proof.steps import verify_steps
+from model.run import Place, Request, Run
 from model.trace import Trace
 from tests.model.checkpoints.huggingface.families import _COMMON, _WIDE, SOURCE, randomised
-from tests.model.checkpoints.huggingface.folders import save_family
+from tests.model.checkpoints.huggingface.folders import save_family, save_many_languages
 from tests.model.checkpoints.huggingface.pictures import picture_model
 
 _EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1, "intermediate_size_mlp": 48}
@@ -117,3 +121,80 @@ def test_a_token_is_shown_as_the_piece_that_is_read(tmp_path: Path) -> None:
     assert [tokens.text[slice(*span)] for span in tokens.spans[1:4]] == ["The", "CAT", "sat"]
     lower = opened.trace("the cat sat, emile [MASK].").streams["encoder"].tokens
     assert (lower.ids, lower.labels, lower.words) == (tokens.ids, tokens.labels, tokens.words)
+
+
+MANY = ("M2M100", "NLLB", "mBART", "mBART 50")
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("many")
+    return {name: save_many_languages(root / name, name) for name in MANY}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_a_translator_of_many_languages_reads_one_and_writes_another(name: str, many) -> None:
+    opened, text = open_model(many[name]), "A dog runs."
+    source, target = opened.languages[5], opened.languages[9]
+    chosen = {"source_language": source, "target_language": target}
+    tokenizer = hf.AutoTokenizer.from_pretrained(many[name], src_lang=source, tgt_lang=target)
+    model = hf.AutoModelForSeq2SeqLM.from_pretrained(many[name], attn_implementation="eager").eval()
+    token = getattr(tokenizer, "lang_code_to_id", {}).get(target) or tokenizer.convert_tokens_to_ids(target)
+    first = {"decoder_start_token_id": token} if name == "mBART" else {"forced_bos_token_id": token}
+    written, typed = opened.trace(text, beam_size=1, **chosen), opened.trace(text, "Ein Hund.", **chosen)
+    assert list(written.src_ids) == list(typed.src_ids) == tokenizer(text)["input_ids"]
+    ids = torch.tensor([tokenizer(text)["input_ids"]])
+    theirs = model.generate(ids, do_sample=False, num_beams=1, max_new_tokens=12, **first)[0].tolist()
+    n = min(len(theirs) - 1, len(written.tgt_ids))  # the last one may be forced
+    assert list(written.tgt_ids[:n]) == theirs[:n]
+    begins = 1 if name == "mBART" else 2
+    assert written.tgt_ids[:begins] == typed.tgt_ids[:begins]
+    assert token in typed.tgt_ids[:begins]
+    assert typed.next_ids[-1] == tokenizer.eos_token_id
+    assert max(largest_difference(model, trace) for trace in (written, typed)) == 0
+    assert written.languages == (source, target)
+    assert opened.rerun(written, (HeadGate(1.0),)).src_ids == written.src_ids
+    assert opened.generate(text, max_new_tokens=12, **chosen) == tokenizer.decode(theirs, skip_special_tokens=True)
+    steps = greedy(opened.in_languages(**chosen).model, [list(written.src_ids)])[0].tokens
+    assert steps[:8] == written.next_ids[:8]
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_the_languages_are_the_tokenizers_own_until_others_are_chosen(name: str, many) -> None:
+    opened = open_model(many[name])
+    tokenizer = hf.AutoTokenizer.from_pretrained(many[name])
+    assert opened.chosen_languages[0] == tokenizer.src_lang
+    written, typed = opened.trace("A dog."), opened.trace("A dog.", "Ein Hund.")
+    begins = 1 if name == "mBART" else 2
+    assert written.tgt_ids[:begins] == typed.tgt_ids[:begins]
+    other = opened.in_languages(target_language=opened.languages[7])
+    assert other.trace("A dog.").tgt_ids[:begins] != written.tgt_ids[:begins]
+    assert opened.trace("A dog.").next_ids == written.next_ids
+    with pytest.raises(ValueError, match=f"no language 'tlh'.*{opened.languages[-1]}"):
+        opened.trace("A dog.", source_language="tlh")
+
+
+def test_a_model_without_languages_says_so(tmp_path: Path) -> None:
+    opened = open_model(save_family(tmp_path, "BART"))
+    assert opened.languages == ()
+    with pytest.raises(ValueError, match="no choice of languages"):
+        opened.translate(["A dog."], target_language="de")
+
+
+def test_threads_that_read_different_languages_do_not_disturb_each_other(many) -> None:
+    opened = open_model(many["NLLB"])
+    codes = opened.languages[:8]
+    alone = [opened.trace("A dog.", "Ein Hund.", source_language=a, target_language=a) for a in codes]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(
+            pool.map(lambda a: opened.trace("A dog.", "Ein Hund.", source_language=a, target_language=a), codes)
+        )
+    assert all(np.array_equal(a.logits, b.logits) for a, b in zip(alone, together, strict=True))
+
+
+def test_a_request_in_a_language_gives_the_run_in_it(many) -> None:
+    opened = open_model(many["M2M100"])
+    request = Request("A dog.", "Ein Hund.", source_language="fr", target_language="de")
+    run = Run.start(opened, request, Place("cross", 0, 0))
+    assert run.trace.languages == run.opened.chosen_languages == ("fr", "de")
+    assert run.opened.rerun(run.trace, ()).src_ids == run.trace.src_ids
