@@ -12,6 +12,7 @@ import torch
 import transformers as hf
 from torch import nn
 
+from model.analysis.stream.vocabulary import spell, typed_as
 from model.checkpoints.huggingface import open_model
 from model.generation.search import greedy
 from model.interventions import HeadGate
@@ -22,6 +23,7 @@ from model.trace import Trace
 from tests.model.checkpoints.huggingface.families import _COMMON, _WIDE, SOURCE, randomised
 from tests.model.checkpoints.huggingface.folders import save_family, save_many_languages
 from tests.model.checkpoints.huggingface.pictures import picture_model
+from viz.html import piece_boxes
 
 _EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1, "intermediate_size_mlp": 48}
 
@@ -119,6 +121,9 @@ def test_a_token_is_shown_as_the_piece_that_is_read(tmp_path: Path) -> None:
     tokens = opened.trace("The CAT sat, Émile [MASK].").streams["encoder"].tokens
     assert tokens.labels[1:4] == ("▁the", "▁cat", "▁sat")
     assert [tokens.text[slice(*span)] for span in tokens.spans[1:4]] == ["The", "CAT", "sat"]
+    typed = typed_as(tokens, spell(opened.tokenizer, tokens.ids))
+    assert typed[:5] == ("", "The", "CAT", "", ",")
+    assert 'title="typed: CAT"' in piece_boxes("Text", spell(opened.tokenizer, tokens.ids), "#0072B2", 0, (), typed)
     lower = opened.trace("the cat sat, emile [MASK].").streams["encoder"].tokens
     assert (lower.ids, lower.labels, lower.words) == (tokens.ids, tokens.labels, tokens.words)
 
