@@ -26,6 +26,10 @@ class Continuation:
     seed: int = 0
 
 
+LANGUAGES = "source_language", "target_language"
+"""fields of a `Request`, parameters of a link, and facts of an export"""
+
+
 @dataclass(frozen=True)
 class Request:
     """Everything that a run depends on besides the weights."""
@@ -39,6 +43,9 @@ class Request:
     """None: nothing is written after the text; only a language model writes"""
     chat: str | None = None
     """of a chat: the turns before `source`, the user's message, as `read_turns` reads them; None: it is a text"""
+    source_language: str | None = None
+    """of a translator of many languages, by its tokenizer's code; None: the tokenizer's own choice"""
+    target_language: str | None = None
 
     @property
     def prompt(self) -> Prompt:
@@ -90,6 +97,7 @@ def decode(opened: Checkpoint, request: Request) -> Trace:
         ValueError: the text is blank or too long, or a chat is refused; the message says what to do.
     """
     written = vars(request.continuation) if request.continuation else {}
+    opened = opened.in_languages(request.source_language, request.target_language)
     return opened.trace(request.prompt, request.target, request.beam_size, request.interventions, **written)
 
 
@@ -144,6 +152,7 @@ class Run:
         Raises:
             ValueError: as of `decode`.
         """
+        opened = opened.in_languages(request.source_language, request.target_language)
         return cls(opened, request, decode(opened, request), place, request.source, tau, scope)
 
     @classmethod

@@ -290,6 +290,9 @@ class Attention:
     """None: queries and keys were not rotated"""
     qk_norm: QKNorm | None = None
     """None: queries and keys were not normalised"""
+    query_words: tuple[int | None, ...] | None = None
+    """number of the word that each query token belongs to, as `Tokens.words`; None in a file of an earlier version"""
+    key_words: tuple[int | None, ...] | None = None
     query_scale: Array | None = None
     """(query,): by which the model multiplied the query of each position, after rotation and norm, such as the growth
     with the position in Ministral 3; None: by nothing"""
@@ -592,6 +595,8 @@ class Trace:
     """by kind and layer, of a Hugging Face model: the largest difference of our attention from the model's own"""
     weights: Mapping[tuple[str, int], Array] = field(default_factory=dict)
     """by (kind, layer), (heads, query, key): the weights of attentions of which nothing else could be read"""
+    languages: tuple[str, str] | None = None
+    """of a translator of many languages: source and target, by the codes of its tokenizer"""
 
     def __post_init__(self) -> None:
         rows = self._predicting

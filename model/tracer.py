@@ -263,6 +263,8 @@ class Reader:
             predicts=self.predicts.get(kind.queries) if kind.queries == "decoder" else None,
             query_special=queries.special,
             key_special=keys.special,
+            query_words=queries.words,
+            key_words=keys.words,
             kv_head=tuple(head // group for head in range(module.n_heads)),
             qk_norm=self._qk_norm(path, module, group),
             rotary=self._rotary(path, module, group),

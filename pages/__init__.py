@@ -322,10 +322,6 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 look_for="Circles are the errors of this run. Diamonds, with this project's models, are those of the "
                 "same run in double precision: if the diamond is nine orders of magnitude smaller, the error was "
                 "rounding; a bug would not shrink.",
-                needs=(
-                    Need.MATRICES,
-                    Need.LOGITS,
-                ),
             ),
         ),
         "Experiment": (

@@ -25,6 +25,7 @@ from model.checkpoints.huggingface import open_model
 from model.proof.steps import MATRICES, Step, verify_steps
 from model.trace import CHAIN_TOLERANCE
 from tests.model.checkpoints.huggingface.families import SOURCE, TARGET, randomised
+from tests.model.checkpoints.huggingface.pictures import PICTURES, picture_model
 from tests.model.checkpoints.huggingface.published import PUBLISHED, published_model
 
 PAGE = Path(__file__).parents[1] / "docs" / "families.md"
@@ -49,6 +50,11 @@ SIZES = {
     **dict.fromkeys(("bos_token_id", "decoder_start_token_id"), 1),
     **{"pad_token_id": 0, "decoder_layerdrop": 0.0},
 }
+OWN_SIZES = {
+    "gemma4_text": {"head_dim": 8, "global_head_dim": 8, "num_kv_shared_layers": 0}
+    | {"layer_types": ["sliding_attention", "full_attention"]},
+}
+"""of families that have other sizes than these"""
 WITHOUT = (
     (),
     ("layer_types",),
@@ -91,6 +97,7 @@ def families() -> Iterator[tuple[str, str]]:
         modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
         modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
         modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        modeling_auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES,
     )
     found: dict[str, str] = {}
     for table in tables:
@@ -105,15 +112,19 @@ def build(family: str, name: str) -> nn.Module:
     Raises:
         NotTried: it reads more than text, is too large under these names, or cannot be built.
     """
+    if family in PICTURES:
+        return picture_model(family)
     factory = CONFIG_MAPPING[family]
+    if family in modeling_auto.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES and name.endswith("ForCausalLM"):
+        raise NotTried(f"reads sounds; {name} is its decoder alone")
     usual = factory()
     if usual.get_text_config() is not usual:
         raise NotTried("reads more than text")
-    values = {size: n for size, n in SIZES.items() if hasattr(usual, size)}
+    values = {size: n for size, n in SIZES.items() if _has(usual, size)} | OWN_SIZES.get(family, {})
     if hasattr(usual, "kv_lora_rank"):
         values.pop("head_dim", None)
         values["num_key_value_heads"] = 4
-    if getattr(usual, "layer_types", None):
+    if getattr(usual, "layer_types", None) and family not in OWN_SIZES:
         values["layer_types"] = list(usual.layer_types)[-2:]
     problem: Exception = NotTried("cannot be built")
     for without in WITHOUT:
@@ -125,6 +136,14 @@ def build(family: str, name: str) -> nn.Module:
         except Exception as error:
             problem = error
     raise NotTried(f"its sizes have other names ({type(problem).__name__})") from problem
+
+
+def _has(config: object, size: str) -> bool:
+    """Whether a configuration has one number under this name; some have one for each layer, and refuse to say it."""
+    try:
+        return hasattr(config, size)
+    except Exception:  # of a class of its own
+        return False
 
 
 def _small(factory: type, config: object) -> nn.Module:
@@ -148,7 +167,8 @@ def try_model(name: str, model: nn.Module) -> Result:
     difference = float(np.abs(logits - trace.logits).max())
     steps = verify_steps(opened, trace)
     kind = "encoder-decoder" if len(stacks) == 2 else f"{stacks[0]}-only"
-    missing = "; ".join(dict.fromkeys(note.split(": ", 1)[-1] for note in opened.notes))
+    told = (note.split(": ", 1)[-1] for note in opened.notes if not note.startswith("input: "))
+    missing = "; ".join(dict.fromkeys(told))
     if trace.weights:
         total = len(trace.weights) + len(trace.attentions)
         missing = f"weights alone in {len(trace.weights)} of {total} attentions; {missing}"
@@ -192,7 +212,7 @@ def _try(name: str, make: Callable[[], nn.Module]) -> Result:
     signal.signal(signal.SIGALRM, too_long)
     signal.alarm(SECONDS)
     try:
-        return try_model(name, make())
+        return try_model(name, _make(make))
     except NotTried as error:
         return Result(name, "", f"not tried: {error}")
     except Exception as error:
@@ -200,6 +220,15 @@ def _try(name: str, make: Callable[[], nn.Module]) -> Result:
     finally:
         signal.alarm(0)
         gc.collect()
+
+
+def _make(make: Callable[[], nn.Module]) -> nn.Module:
+    try:
+        return make()
+    except NotTried:
+        raise
+    except Exception as error:
+        raise NotTried(f"cannot be built ({type(error).__name__})") from error
 
 
 def _sorted(results: list[Result]) -> Mapping[str, list[Result]]:

@@ -176,7 +176,9 @@ def chips(
     return _row(title, hue, boxes)
 
 
-def piece_boxes(title: str, pieces: Sequence, hue: str, chosen: int, groups: Sequence[str] = ()) -> str:
+def piece_boxes(
+    title: str, pieces: Sequence, hue: str, chosen: int, groups: Sequence[str] = (), typed: Sequence[str] = ()
+) -> str:
     """A button for each piece with its id and bytes, for the component `chips`, and a note below.
 
     A dashed box stands around the bytes of one character.
@@ -187,12 +189,15 @@ def piece_boxes(title: str, pieces: Sequence, hue: str, chosen: int, groups: Seq
         hue: colour of the boxes, "#rrggbb".
         chosen: position of the box to emphasise.
         groups: what each piece is part of, such as "user" in a chat; written in its box.
+        typed: what stands in the text where the piece is spelled otherwise, such as in capitals; shown on hover.
     """
     boxes, position = [], 0
     while position < len(pieces):
         piece = pieces[position]
         places = range(position, piece.last + 1)
-        inner = "".join(_piece_box(pieces[i], (i, chosen), groups[i] if groups else "") for i in places)
+        inner = "".join(
+            _piece_box(pieces[i], (i, chosen), groups[i] if groups else "", typed[i] if typed else "") for i in places
+        )
         boxes.append(_character_box(piece, inner) if piece.kind == "byte" else inner)
         position = piece.last + 1
     return _row(title, hue, boxes) + f'<p class="chips-title">{html.escape(coverage_note(pieces))}</p>'
@@ -206,11 +211,12 @@ def _row(title: str, hue: str, boxes: Sequence[str]) -> str:
     )
 
 
-def _box(label: str, spoken: str, below: str, place: tuple[int, int] | None, classes: str = "") -> str:
+def _box(label: str, spoken: str, below: str, place: tuple[int, int] | None, classes: str = "", hover: str = "") -> str:
     """One token: a button if it has a `place`, its position and the chosen one.
 
     `spoken` follows its label for screen readers, `below` is HTML.
     """
+    title = f' title="{html.escape(hover)}"' if hover else ""
     text = html.escape(label)
     name, inside = f"{text}, {spoken}", f"<bdi>{text}</bdi>{below}"
     if place is None:
@@ -218,16 +224,17 @@ def _box(label: str, spoken: str, below: str, place: tuple[int, int] | None, cla
     position, chosen = place
     state = f'data-position="{position}" aria-pressed="{"true" if position == chosen else "false"}"'
     button = f'<button class="chip{classes}{" chosen" * (position == chosen)}" {state} aria-label="{name}">'
-    return f'<span role="listitem">{button}{inside}</button></span>'
+    return f'<span role="listitem"{title}>{button}{inside}</button></span>'
 
 
-def _piece_box(piece: object, place: tuple[int, int], group: str) -> str:
+def _piece_box(piece: object, place: tuple[int, int], group: str, typed: str) -> str:
     content = {"special": tr("special"), "unknown": tr("unknown")}.get(piece.kind) or piece.utf8.hex(" ").upper()
     name, group = tr("id {id}", id=str(piece.id)), html.escape(say_label(group))
     below = f"<small>{name}</small><small>{content}</small>" + (f"<small>{group}</small>" if group else "")
     (label,) = labels([piece.token])
-    spoken = ", ".join(filter(None, [name, say_label(KINDS[piece.kind]), group]))
-    return _box(label, spoken, below, place, f" {piece.kind}")
+    hover = tr("typed: {text}", text=visible(typed)) if typed else ""
+    spoken = ", ".join(filter(None, [name, say_label(KINDS[piece.kind]), group, html.escape(hover)]))
+    return _box(label, spoken, below, place, f" {piece.kind}", hover)
 
 
 def _character_box(piece: object, inner: str) -> str:

@@ -31,15 +31,25 @@ def split_at_word_starts(tokens: Sequence[str], special: Sequence[bool]) -> list
     return groups
 
 
-def word_groups(tokens: Sequence[str], special: Sequence[bool]) -> Groups:
-    """The positions of each word: its U+2581 piece and the pieces that follow, byte pieces included.
+def word_groups(tokens: Sequence[str], special: Sequence[bool], words: Sequence[int | None] | None = None) -> Groups:
+    """The positions of each word: the pieces that have the same number in `words`, as `Tokens.words` has them; without
+    these, its U+2581 piece and the pieces that follow, byte pieces included.
 
     Special tokens stand alone, and so does punctuation at either end of a word; punctuation inside a word
     ("didn't") belongs to it.
     """
-    return tuple(
-        part for group in split_at_word_starts(tokens, special) for part in _split_off_punctuation(tokens, group)
-    )
+    groups = split_at_word_starts(tokens, special) if words is None else _of_one_number(words)
+    return tuple(part for group in groups for part in _split_off_punctuation(tokens, group))
+
+
+def _of_one_number(words: Sequence[int | None]) -> list[list[int]]:
+    """Neighbouring positions of the same word; one without a number stands alone."""
+    groups: list[list[int]] = []
+    for position, word in enumerate(words):
+        if not position or word is None or word != words[position - 1]:
+            groups.append([])
+        groups[-1].append(position)
+    return groups
 
 
 def row_tokens(attention: Attention) -> tuple[str, ...]:
@@ -53,8 +63,10 @@ def row_tokens(attention: Attention) -> tuple[str, ...]:
 
 def attention_words(attention: Attention) -> tuple[Groups, Groups]:
     """The words that form the rows and the columns of an attention; rows as in `row_tokens`."""
-    special = attention.predicts.special if _names_predicted(attention) else attention.query_special
-    return word_groups(row_tokens(attention), special), word_groups(attention.key_tokens, attention.key_special)
+    rows = attention.predicts if _names_predicted(attention) else None
+    queries = (rows.special, rows.words) if rows else (attention.query_special, attention.query_words)
+    keys = attention.key_special, attention.key_words
+    return word_groups(row_tokens(attention), *queries), word_groups(attention.key_tokens, *keys)
 
 
 def _names_predicted(attention: Attention) -> bool:

@@ -102,6 +102,32 @@ class Checkpoint:
         added = {Need.ADDED_POSITIONS} if self._embedding("source").positions is not None else set()
         return frozenset({stacks[kind.queries] for kind in self.kinds} | crosses | added | EVERY_OWN)
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Codes of the languages that a text may be in, and that may be written; empty where there is no choice."""
+        return ()
+
+    @property
+    def chosen_languages(self) -> tuple[str, str] | None:
+        """Source and target language; None where there is no choice."""
+        return None
+
+    def in_languages(self, source_language: str | None = None, target_language: str | None = None) -> Self:
+        """The same model, for texts in other languages.
+
+        Args:
+            source_language: one of `languages`; None: the one that is chosen, at first the tokenizer's own.
+            target_language: the same of what is written.
+
+        Raises:
+            ValueError: there is no such language, or no choice.
+        """
+        if (source_language, target_language) not in ((None, None), self.chosen_languages):
+            raise ValueError(
+                sentence("This model has no choice of languages: leave source_language and target_language out.")
+            )
+        return self
+
     def parameters_by_part(self) -> dict[str, int]:
         """How many parameters each part learns; a tied matrix is counted once."""
         return self.model.parameters_by_part()

@@ -9,6 +9,7 @@ from itertools import accumulate
 
 import sentencepiece as spm
 
+from model.checkpoints.words import number_words
 from model.language import sentence
 from model.network.config import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 from model.trace import Tokens
@@ -120,16 +121,14 @@ class Tokenizer:
 
     def describe(self, ids: Sequence[int], text: str | None = None) -> Tokens:
         """The tokens `ids` of `text` (None: of what they decode to), with the place of each in it."""
-        labels, special = tuple(self.tokens(ids)), tuple(i in (PAD, BOS, EOS) for i in ids)
-        starts = (label.startswith("\u2581") and not mark for label, mark in zip(labels, special, strict=True))
-        words = [None if mark else max(number - 1, 0) for number, mark in zip(accumulate(starts), special, strict=True)]
+        special, spans, decoded = tuple(i in (PAD, BOS, EOS) for i in ids), self._spans(ids), self.decode(list(ids))
         return Tokens(
-            text=self.decode(list(ids)) if text is None else text,
+            text=decoded if text is None else text,
             ids=tuple(ids),
-            labels=labels,
+            labels=tuple(self.tokens(ids)),
             special=special,
-            spans=self._spans(ids),
-            words=tuple(words),
+            spans=spans,
+            words=number_words(decoded, spans, special),
         )
 
     def _spans(self, ids: Sequence[int]) -> tuple[tuple[int, int] | None, ...]:

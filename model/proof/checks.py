@@ -71,7 +71,9 @@ def hooks_change_nothing(opened: Checkpoint, trace: Trace) -> Check:
     shown = trace.logits if trace.logits.size else list(trace.streams.values())[-1].final
     return Check(
         title=WATCHING,
-        explanation=later("The model was run again with no recording: its logits equal those shown, bit for bit."),
+        explanation=later("The model was run again with no recording: its logits equal those shown, bit for bit.")
+        if trace.logits.size
+        else later("The model was run again with no recording: its last vectors equal those shown, bit for bit."),
         error=float(np.abs(opened.unrecorded_logits(trace) - shown).max()),
         tolerance=0.0,
     )

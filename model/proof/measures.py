@@ -41,6 +41,16 @@ class Case:
         return Need.OWN_LAYERS in self.opened.features
 
     @property
+    def has_logits(self) -> bool:
+        """True if the model gives each token of the vocabulary a probability."""
+        return self.trace.logits.size > 0
+
+    @property
+    def with_matrices(self) -> list[Attention]:
+        """The attentions whose matrices could be read."""
+        return [each for each in self.trace.attentions.values() if each.projections is not None]
+
+    @property
     def position_free(self) -> bool:
         """True if no intervention names positions, so that a cached step or a padded batch computes the same."""
         return all(change.position_free for change in self.trace.interventions)
@@ -48,6 +58,8 @@ class Case:
 
 MOST_ROWS = 64
 """of one stream, whose parts are summed for claim 21"""
+NO_MATRICES = "The matrices of this model's heads could not all be read."
+NO_LOGITS = "This model gives vectors and no probabilities of tokens."
 SUBLAYER_OFF = "A sub-layer is switched off, so its output is not the sum of its heads."
 
 
@@ -55,9 +67,10 @@ def contributions(case: Case) -> float | str:
     """Claim 4: the sum of all heads' contributions and b_O against the attention's output."""
     if is_off(case.trace):
         return SUBLAYER_OFF
+    if not case.with_matrices:
+        return NO_MATRICES
     return _largest(
-        relative_error((a.z @ a.projections.w_o).sum(axis=0) + a.projections.b_o, a.out)
-        for a in case.trace.attentions.values()
+        relative_error((a.z @ a.projections.w_o).sum(axis=0) + a.projections.b_o, a.out) for a in case.with_matrices
     )
 
 
@@ -90,8 +103,10 @@ def _first_id(case: Case) -> int | None:
     return next(iter(ids), None)
 
 
-def vocabulary(case: Case) -> float:
+def vocabulary(case: Case) -> float | str:
     """Claim 14: each row's probabilities sum to 1; the listed candidates have theirs, all other tokens the rest."""
+    if not case.has_logits:
+        return NO_LOGITS
     found = case.trace.probabilities
     errors = [float(np.abs(found.sum(axis=-1) - 1).max())]
     for row, listed in zip(found, case.trace.candidates, strict=True):
@@ -195,18 +210,20 @@ def _paper(length: int, d_model: int) -> Array:
     return np.where(dimension % 2 == 0, np.sin(angle), np.cos(angle))
 
 
-def addresses(case: Case) -> float:
+def addresses(case: Case) -> float | str:
     """Claim 19: head h of layer l against its columns of that layer's W_Q, W_K and W_V in the model."""
     errors = []
     for (kind, layer), attention in case.trace.attentions.items():
         if (attention.kind, attention.layer) != (kind, layer):
             return math.inf
+        if attention.projections is None:
+            continue
         for name, (matrix, starts) in case.opened.head_columns(kind, layer).items():
             shown = getattr(attention.projections, f"w_{name}")
             width = shown.shape[-1]
             own = np.stack([matrix[:, start : start + width] for start in starts])
             errors.append(float(np.abs(own - shown).max()))
-    return float(np.max(errors))
+    return float(np.max(errors)) if errors else NO_MATRICES
 
 
 def weights_file(case: Case) -> float | str:
@@ -218,13 +235,15 @@ def weights_file(case: Case) -> float | str:
 
 
 def written(case: Case) -> float | str:
-    """Claim 21: streams, the chosen head's scores and logits against the sums over their parts.
+    """Claim 21: streams, the chosen head's scores and, where there are any, logits against the sums over their parts.
 
     Of a long text at most MOST_ROWS positions are summed, evenly spaced, and three rows of logits of any.
     """
     trace, kind = case.trace, case.trace.kind(case.kind)
     if Need.STREAM not in case.opened.features:
         return "The residual stream could not be read in every layer."
+    if Need.MATRICES not in case.opened.features:
+        return NO_MATRICES
     spaced = {name: _spaced(len(stream.tokens)) for name, stream in trace.streams.items()}
     errors = []
     for name, stream in trace.streams.items():
@@ -235,10 +254,11 @@ def written(case: Case) -> float | str:
     q, k = (total(side_parts(trace, case.kind, case.layer, case.head, side, rows)) for side, rows in sides.items())
     scores = trace.attention(case.kind, case.layer).scores[case.head]
     errors.append(relative_error(q @ k.T, scores[np.ix_(*sides.values())]))
-    rows = _spaced(len(trace.next_ids), 3)
-    ids = [trace.next_ids[row] for row in rows]
-    logits = [sum(logit_parts(case.opened, trace, *place).values()) for place in zip(rows, ids, strict=True)]
-    errors.append(relative_error(np.array(logits), trace.logits[rows, ids]))
+    if Need.LOGITS in case.opened.features:
+        rows = _spaced(len(trace.next_ids), 3)
+        ids = [trace.next_ids[row] for row in rows]
+        logits = [sum(logit_parts(case.opened, trace, *place).values()) for place in zip(rows, ids, strict=True)]
+        errors.append(relative_error(np.array(logits), trace.logits[rows, ids]))
     return _largest(errors)
 
 

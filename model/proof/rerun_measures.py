@@ -14,7 +14,7 @@ from model.hooks import explicit_path
 from model.interventions import AttentionTemperature, HeadGate, MaskEdit, applied
 from model.network.config import SPECIAL_TOKENS
 from model.proof.checks import relative_error
-from model.proof.measures import SUBLAYER_OFF, Case, arrays, is_off
+from model.proof.measures import NO_LOGITS, NO_MATRICES, SUBLAYER_OFF, Case, arrays, is_off
 from model.trace import Array, Trace
 
 MOST_PADS = 4
@@ -61,7 +61,9 @@ def causality(case: Case) -> float | str:
         other = ordinary + (trace.tgt_ids[j] - ordinary + 1) % size
         tgt_ids = (*trace.tgt_ids[:j], other, *trace.tgt_ids[j + 1 :])
         after = opened.record(trace, trace.interventions, tgt_ids)
-        errors += [np.abs(rows - _rows_before(after, path, j)).max() for path, rows in _decoder_rows(before, j)]
+        errors += [
+            np.abs(rows - _rows_before(after, path, j)).max(initial=0) for path, rows in _decoder_rows(before, j)
+        ]
     error = float(np.max(errors))
     unread = any(s.hidden is None for s in trace.streams["decoder"].sublayers if s.name == "feed_forward")
     if unread and 0 < error <= ROUNDING:
@@ -99,7 +101,7 @@ def padding(case: Case) -> float | str:
     found = run_padded(case.opened, case.trace, case.kind, case.layer, pads)
     if found.pad_weight:
         return math.inf
-    logits = found.logits_difference / max(1.0, float(np.abs(case.trace.logits).max()))
+    logits = found.logits_difference / max(1.0, float(np.abs(case.trace.logits).max(initial=0)))
     if case.own_layers:
         return max(found.largest_difference, logits)
     # Rounding of weights grows with the scores, which Hugging Face models, such as T5, do not always divide.
@@ -111,6 +113,8 @@ def cannot_decode(case: Case) -> str:
     """Why nothing is decoded step by step; empty if it is."""
     if not case.trace.tgt_ids:
         return "An encoder reads the whole text at once: it decodes nothing."
+    if not case.has_logits:
+        return NO_LOGITS
     if not case.position_free:
         return "A change names positions of this text, and a cache computes one position at a time."
     return ""
@@ -185,6 +189,8 @@ def ablations(case: Case) -> float | str:
     if is_off(case.trace):
         return SUBLAYER_OFF
     before = case.trace.attention(case.kind, case.layer)
+    if before.projections is None:
+        return NO_MATRICES
     place = {"kind": case.kind, "layer": case.layer, "head": case.head}
     gone, mean = (
         case.again(HeadGate(0.0, **place, mode=mode)).attention(case.kind, case.layer) for mode in ("zero", "mean")

@@ -131,7 +131,7 @@ def key_of(value: Any) -> Hashable:
         TypeError: `value` is neither hashable nor made of models, traces, arrays, dataclasses, mappings and sequences.
     """
     if isinstance(value, Checkpoint):
-        return value.name, value.hash, value.device, value.most_tokens
+        return value.name, value.hash, value.device, value.most_tokens, value.chosen_languages
     if isinstance(value, Trace):
         run = value.checkpoint, value.checkpoint_hash, value.device, key_of(value.interventions)
         return *run, value.prompt, value.src_ids, value.tgt_ids, value.next_ids

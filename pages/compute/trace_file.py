@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +15,7 @@ from model.checkpoints.store import CheckpointError, checkpoint_with_hash, shown
 from model.interventions.link import encode
 from model.language import Sentence, sentence, sentence_of
 from model.needs import Need
+from model.run import LANGUAGES
 from model.trace import Trace
 from pages.compute.runs import MOST_NEW_TOKENS, Continuation, Request, open_translator, run
 
@@ -68,7 +69,7 @@ def open_trace_file(path: str) -> TraceFile:
             )
         ) from error
     encode(wanted.interventions)  # the list of changes must fit into the app's links
-    opened = open_translator(checkpoint, available_devices()[0])
+    opened = open_translator(checkpoint, available_devices()[0]).in_languages(*(wanted.languages or ()))
     for request in _requests(wanted, opened):
         found = run(opened, request)
         if tokens_of(found) == tokens_of(wanted):
@@ -105,10 +106,12 @@ def _requests(trace: Trace, opened: Checkpoint) -> Iterator[Request]:
             yield Request(source, interventions=changes, continuation=written)
         yield Request(tokens.text, interventions=changes, continuation=Continuation(0))
         return
-    yield Request(source, interventions=changes)
+    languages = trace.languages or (None, None)
+    asked = Request(source, interventions=changes, source_language=languages[0], target_language=languages[1])
+    yield asked
     if Need.CROSS_ATTENTION in opened.features:
-        yield Request(source, beam_size=1, interventions=changes)
-        yield Request(source, trace.translation, interventions=changes)
+        yield replace(asked, beam_size=1)
+        yield replace(asked, target=trace.translation)
 
 
 def _agreement(name: str, wanted: Trace, found: Trace) -> Sentence:
@@ -142,6 +145,7 @@ def link_to(file: TraceFile) -> dict[str, str]:
     """The URL's parameters that ask for the run, besides the target."""
     request = file.request
     link = {"checkpoint": shown_name(file.checkpoint), "source": request.source}
+    link |= {name: code for name in LANGUAGES if (code := getattr(request, name))}
     if request.continuation:
         link["new_tokens"] = str(request.continuation.max_new_tokens)
     if request.target is not None:

@@ -117,7 +117,11 @@ def _checkpoint(left: Run) -> Run:
         help=tr("Both models read the same target, so that their decoders can be compared word by word."),
     )
     target = left.trace.written if forced or left.request.target is not None else None
-    request = replace(left.request, target=target)
+    languages = left.opened.chosen_languages
+    if languages is None or not {*languages} <= {*translator.languages}:
+        languages = None, None
+    translator = translator.in_languages(*languages)
+    request = replace(left.request, target=target, source_language=languages[0], target_language=languages[1])
     place = Place(left.kind, layer, head)
     return replace(left, checkpoint=translator, request=request, trace=run(translator, request), place=place)
 

@@ -26,7 +26,7 @@ from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, Intervention
 from model.language import in_a_row, later, tr
 from model.needs import Need
-from model.run import Place
+from model.run import LANGUAGES, Place
 from model.trace import KIND_TITLES
 from pages import PAGES, Page, first_page_for, page_of
 from pages.compute.runs import (
@@ -177,7 +177,9 @@ def _sidebar(page: Page, address: str) -> Inputs:
         name_tab(checkpoint, page)
         take_text(translator, checkpoint)
         with texts:
-            request = _texts(translator, checkpoint, notes)
+            languages = _languages(translator, notes)
+            translator = translator and translator.in_languages(*languages)
+            request = replace(_texts(translator, checkpoint, notes), **dict(zip(LANGUAGES, languages, strict=False)))
         note_text(st.session_state.get("source"))
         notes += what_is_said(page)
         with where:
@@ -194,6 +196,22 @@ def _sidebar(page: Page, address: str) -> Inputs:
     with look:
         show_active(request.interventions, here, translator and translator.model)
     return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept, effect)
+
+
+def _languages(translator: Translator | None, notes: list[str]) -> tuple[str, ...]:
+    """Of a translator of many languages, the two that are chosen, first the tokenizer's own; else none."""
+    if not (translator and translator.languages):
+        return ()
+    codes = {code: code for code in translator.languages}
+    labels = tr("Source language"), tr("Target language")
+    explained = tr("What the text is in, by the tokenizer's own codes."), tr("What the model writes.")
+    for key, own in zip(LANGUAGES, translator.chosen_languages, strict=True):
+        follow_default(key, own)
+    controls = zip(st.columns(2), labels, LANGUAGES, translator.chosen_languages, explained, strict=True)
+    return tuple(
+        select(label, codes, key, default=own, place=place, notes=notes, help=about)
+        for place, label, key, own, about in controls
+    )
 
 
 def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> Request:
@@ -367,6 +385,8 @@ def _offer_own_translation() -> None:
         # The page itself reports what is wrong with the source or the checkpoint.
         with suppress(ValueError):
             translator = open_translator(opened_checkpoint(), opened_device())
+            if translator.languages:
+                translator = translator.in_languages(*map(state.get, LANGUAGES))
             state["typed"] = run(translator, Request(translator.truncate(state["source"]))).translation
 
 

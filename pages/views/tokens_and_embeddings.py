@@ -75,7 +75,8 @@ def tokens(run: Run, side: str = SIDE, position: int = POSITION, dimension: int 
     embedded, pieces, groups = stream.embedded, _pieces(run, side), vocabulary.groups_of(stream.tokens)
     facts = {"text": sentence(stream.label), "tokens": sentence(READERS[stream.label])}
     title = sentence("{text}: {tokens}, their ids and UTF-8 bytes", **facts)
-    chips = piece_boxes(title, pieces, HUES[side], position, groups)
+    typed = vocabulary.typed_as(stream.tokens, pieces)
+    chips = piece_boxes(title, pieces, HUES[side], position, groups, typed)
     limits, name = theme.symmetric_range(*embedded.terms.values()), as_plotly(tr(describe_piece(pieces[position])))
     vectors = {title: embedded.terms[part][position] for part, title in input_titles(opened, embedded).items()}
     rows = vocabulary.embedding_rows(opened, side, stream.tokens.ids)

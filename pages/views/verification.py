@@ -167,6 +167,9 @@ def steps(run: Run) -> Result:
 
 @answer
 def one_line(run: Run) -> Result:
-    """How far the queries of the chosen layer are from their input times W_Q, computed once more."""
-    errors = [float(np.abs(one - other).max()) for one, other in run.attention.recompute("q")]
-    return Result(facts={"error": max(errors), "numbers": run.attention.q.size})
+    """How far the queries of the chosen layer are from their input times W_Q, computed once more; where that matrix
+    could not be read, its scores from the products of queries and keys."""
+    attention, known = run.attention, run.attention.projections is not None
+    pairs = attention.recompute("q") if known else [(attention.q @ attention.k.swapaxes(1, 2), attention.scores)]
+    errors = [float(np.abs(one - other).max()) for one, other in pairs]
+    return Result(facts={"error": max(errors), "numbers": pairs[-1][1].size, "matrices": known})

@@ -17,7 +17,7 @@ from model.checkpoints.store import shown_name
 from model.language import Sentence, later, sentence, series, tr
 from model.needs import Need
 from model.proof.steps import states_in_words, verify_attention
-from model.run import Run
+from model.run import LANGUAGES, Run
 from pages.views import Result
 from pages.widgets.canvas import component
 from pages.widgets.chart import checkpoint_in_file_names, run_in_file_names
@@ -271,6 +271,7 @@ def _facts(run: Run) -> dict[str, str]:
         "source": trace.source,
         "translation": trace.translation,
         "interventions": "; ".join(map(repr, trace.interventions)) or "none",
+        **dict(zip(LANGUAGES, trace.languages or (), strict=False)),
         **steps,
     }
 

@@ -129,4 +129,4 @@ def _own(activation: torch.Tensor, trace: Trace, address: tuple[str, int]) -> Ar
 
 
 def _largest(values: Array) -> float:
-    return float(np.abs(values).max())
+    return float(np.abs(values).max(initial=0))

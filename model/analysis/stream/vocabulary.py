@@ -84,6 +84,15 @@ def spell(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
+def typed_as(tokens: Tokens, pieces: Sequence[Piece]) -> tuple[str, ...]:
+    """What stands in the text for each piece that is spelled otherwise, such as in capitals; "" for any other."""
+    covered = ("" if span is None else tokens.text[slice(*span)].strip() for span in tokens.spans)
+    return tuple(
+        text if piece.kind in ("text", "unknown") and text != piece.text.strip() else ""
+        for text, piece in zip(covered, pieces, strict=True)
+    )
+
+
 def _character(tokenizer: Tokenizer, ids: Sequence[int], tokens: Sequence[str], start: int) -> Iterator[Piece]:
     """The byte pieces of the character that begins at `start`; a byte that begins none stands alone."""
     # A character has at most four bytes; a typed U+2581 is encoded as two characters of three bytes each.

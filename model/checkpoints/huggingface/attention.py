@@ -95,6 +95,8 @@ class Pass:
     """what each table of token embeddings gave last"""
     entered: set[nn.Module] = field(default_factory=set)
     """embeddings whose stack has begun"""
+    norms: dict[nn.Module, int] = field(default_factory=dict)
+    """how often each norm that queries and keys share has been called"""
     moved: dict[nn.Module, Tensor] = field(default_factory=dict)
     """what edits in the middle of a layer have added to its stream, until the layer ends"""
     seen: list[Any] | None = None

@@ -228,8 +228,9 @@ def _table_of(module: nn.Module, rows: Tensor) -> tuple[Tensor, int] | None:
     """The module's table, and which row of it is added at position 0; None if it has no such table."""
     for part in module.modules():
         for held in _matrices(part, rows.shape[1]):
-            last = min(8, len(held) - len(rows) + 1)
-            start = next((i for i in range(last) if torch.equal(held[i : i + len(rows)], rows)), None)
+            # RoBERTa's begins behind the number of its padding token.
+            starts = (held == rows[0]).all(dim=-1).nonzero().flatten().tolist()
+            start = next((i for i in starts if torch.equal(held[i : i + len(rows)], rows)), None)
             if start is not None:
                 return held.detach(), start
     return None

@@ -26,6 +26,8 @@ SHARE_OF_MEMORY = 0.5
 """of the available memory, that the weights may take"""
 LARGEST_SIZE = 2**31
 """larger than any size of a model"""
+MOST_SHARED = 100
+"""layers of a model, all of which may share the tensors of one (ALBERT)"""
 MOST_LABELS = 100_000
 """transformers makes a name for each before anything else is known"""
 POSITIVE = re.compile("(^|_)(n_head|num_heads|attention_heads|key_value_heads|hidden_size|vocab_size|n_embd|d_model)$")
@@ -203,7 +205,9 @@ def check_settings(folder: Path, settings: Mapping[str, Any], tensors: int) -> N
             )
         if not isinstance(value, int | float) or isinstance(value, bool):
             continue
-        if name.endswith(("layers", "n_layer")) and value > tensors:
+        # Qwen's max_window_layers counts no layers: it is the first that has a window, if the model has as many.
+        counts_layers = name.endswith(("layers", "n_layer")) and not name.startswith("max_")
+        if counts_layers and value > max(tensors, MOST_SHARED):
             raise CheckpointError(
                 sentence(
                     "{folder}: the weights have {tensors} tensors, fewer than the model has layers ({name} is "

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +31,10 @@ class HeadColumns:
     """the output is (batch, heads, position, width) already"""
     factor: float = 1.0
     """some models multiply queries after the projection (OPT)"""
+    call: int = 0
+    """which of the module's calls for one attention gives them"""
+    calls: int = 1
+    """how often it is called for one attention: a norm may be run on the queries, and then on the keys (Llama 4)"""
 
     def cut(self, out: Tensor) -> Tensor:
         """The module's output -> (batch, heads, position, width)."""
@@ -84,7 +89,9 @@ def find_parts(
         layout = found and found.layout
         varies |= name == "q" and bool(found and found.varies)
         if found and not isinstance(found.call.module, LINEAR):
-            norms[name] = found.heads, found.call
+            same_module = [each for each in reversed(outputs) if each.module is found.call.module]
+            number = next(i for i, each in enumerate(same_module) if each is found.call)
+            norms[name] = replace(found.heads, call=number, calls=len(same_module)), found.call
             raw = _as_heads(found.heads, found.call.inputs[0])
             found = _find_source(linear, linear, raw, None if layout else angles) if raw is not None else None
             if found and found.layout:
@@ -240,10 +247,15 @@ def _angles(call: AttentionCall, seen: Sequence[Event]) -> tuple[Tensor, Tensor]
     """cos and sin, (position, r), that the attention module was given."""
     for each in seen:
         if each.module is call.module and isinstance(each, ModuleCall):
-            angles = each.keywords.get("position_embeddings")
+            angles = cos_and_sin(each.keywords.get("position_embeddings"))
             if isinstance(angles, tuple) and all(angle.dim() == 3 for angle in angles):
                 return angles[0][0], angles[1][0]
     return None
+
+
+def cos_and_sin(angles: Any) -> Any:
+    """(batch, position, r) each, of what an attention is given: the two, or one complex number for both (Llama 4)."""
+    return (angles.real, angles.imag) if isinstance(angles, Tensor) and angles.is_complex() else angles
 
 
 def _layout(before: Tensor, after: Tensor, angles: tuple[Tensor, Tensor]) -> str | None:

@@ -19,6 +19,7 @@ from transformers import (
     AutoModel,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
+    AutoModelForMultimodalLM,
     AutoModelForSeq2SeqLM,
     AutoModelForTextEncoding,
 )
@@ -38,7 +39,8 @@ from model.checkpoints.huggingface.files import (
 )
 from model.language import Sentence, sentence, series
 
-HEADS = (AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoModelForMaskedLM)
+# The last ones read pictures or sounds as well.
+HEADS = (AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoModelForMaskedLM, AutoModelForMultimodalLM)
 STACKS = (AutoModel, AutoModelForTextEncoding)
 """layers without a head: of the whole model, or of an encoder alone"""
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -121,8 +123,11 @@ def _writes(model: nn.Module) -> bool:
 
 
 def _read_config(folder: Path) -> Any:
+    """The configuration, without what it says of how to compute: attention is computed here, whatever it names."""
     try:
-        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config._attn_implementation, config._experts_implementation = "eager", None  # of configurations inside, too
+        return config
     except Exception as error:
         raise CheckpointError(
             sentence("{path} cannot be used: {error}.", path=folder / "config.json", error=quote(error))

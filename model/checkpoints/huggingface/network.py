@@ -29,7 +29,15 @@ from model.checkpoints.huggingface.attention import (
 )
 from model.checkpoints.huggingface.blocks import BlockLayout, block_of, find_arrangement, read_called_norm
 from model.checkpoints.huggingface.ends import FoundEmbedding, OutputHead, find_embedding, find_head, find_norm_after
-from model.checkpoints.huggingface.heads import AttentionParts, find_parts, head_matrices, matrix
+from model.checkpoints.huggingface.heads import (
+    AttentionParts,
+    HeadColumns,
+    cos_and_sin,
+    find_parts,
+    head_matrices,
+    matrix,
+)
+from model.checkpoints.huggingface.languages import Languages
 from model.checkpoints.huggingface.probe import SOURCE_TOKENS, Event, ModuleCall, batched, call_model, close, probe
 from model.checkpoints.huggingface.steps import HookedSteps
 from model.checkpoints.huggingface.vocabulary import number_segments
@@ -155,15 +163,33 @@ class HookedModel(Network):
     steps = HookedSteps
     """how it decodes step by step"""
 
+    languages: Languages | None = None
+    """those of a translator of many languages, with the two that are chosen"""
+
+    def in_languages(self, languages: Languages | None) -> "HookedModel":
+        """The same layers and hooks, for texts in other languages: what its texts begin with is all that differs."""
+        other = copy.copy(self)
+        other.languages = languages
+        return other
+
     @property
     def start(self) -> int:
         """Id of what a decoder that attends to an encoder reads first."""
+        if self.languages and (own := self.languages.starts[self.languages.target]) is not None:
+            return own
         return next(iter(self._tokens("decoder_start_token_id", "bos_token_id", "pad_token_id")), 0)
 
     @property
     def forced_start(self) -> int | None:
         """Id of what every text that a decoder with an encoder writes begins with; None: of anything."""
+        if self.languages and (own := self.languages.forced[self.languages.target]) is not None:
+            return own
         return next(iter(self._tokens("forced_bos_token_id")), None) if "encoder" in self.stacks else None
+
+    @property
+    def begins(self) -> list[int]:
+        """Ids with which its settings let a text begin."""
+        return [*self._tokens("forced_bos_token_id"), *self._tokens("decoder_start_token_id")]
 
     @property
     def barred(self) -> list[int]:
@@ -695,10 +721,12 @@ def _attach_site(module: nn.Module, site: HookedAttention, found: AttentionParts
         if name in found.norms or name in found.rotated:
             _after(heads.module, partial(_call_point, site, f"{name}_pre", heads.cut), edits=False)
     for name, (heads, _) in found.norms.items():
-        _after(heads.module, partial(_call_point, site, f"{name}_normed", heads.cut), edits=False)
+        _after(heads.module, partial(_call_norm, site, f"{name}_normed", heads), edits=False)
         if found.norm_last:
-            read = partial(_read_turned, partial(_call_point, site, f"{name}_turned", heads.cut))
+            read = partial(_read_turned, partial(_call_norm, site, f"{name}_turned", heads))
             heads.module.register_forward_pre_hook(read)
+    for shared in {heads.module for heads, _ in found.norms.values() if heads.calls > 1}:
+        shared.register_forward_hook(_count_call)  # after the hooks that ask how often it has been called
     if found.rotated:
         module.register_forward_pre_hook(partial(_read_angles, site), with_kwargs=True)
 
@@ -797,11 +825,22 @@ def _call_point(site: HookedAttention, name: str, x: Tensor | Callable, *rest: T
     return getattr(points, name)(batched(x) if cut is None else cut(x))
 
 
+def _call_norm(site: HookedAttention, name: str, heads: HeadColumns, x: Tensor) -> None:
+    """As `_call_point`, of a norm that may be run on queries and on keys: only the call that the heads come from."""
+    if _this_pass().norms.get(heads.module, 0) % heads.calls == heads.call:
+        _call_point(site, name, heads.cut, x)
+
+
+def _count_call(module: nn.Module, _args: Any, _out: Any) -> None:
+    calls = _this_pass().norms
+    calls[module] = calls.get(module, 0) + 1
+
+
 def _read_input(site: HookedAttention, name: str, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]) -> None:
     getattr(site.points[layer_of(site)], name)(batched(args[0] if args else next(iter(keywords.values()))))
 
 
-def _read_turned(point: Callable[[Tensor], Tensor], _module: nn.Module, args: tuple) -> None:
+def _read_turned(point: Callable[[Tensor], None], _module: nn.Module, args: tuple) -> None:
     point(args[0])
 
 
@@ -814,7 +853,7 @@ def _lead_stream(
 ) -> tuple[tuple, Mapping[str, Any]] | None:
     """As `_read_stream`, of a layer's input, with which the layer goes on."""
     first = args[0] if args else keywords["hidden_states"]
-    _moved_streams().pop(block, None)  # of a pass that an error has ended
+    _this_pass().moved.pop(block, None)  # of a pass that an error has ended
     x = batched(first)
     edited = place(x)
     if edited is x:
@@ -834,26 +873,26 @@ def _move_stream(
     first = args[0] if args else keywords["hidden_states"]
     x = _carry_on(block, batched(first), done=False)
     edited = place(x)
-    if edited is x and block not in _moved_streams():
+    if edited is x and block not in _this_pass().moved:
         return None
-    _moved_streams()[block] = edited - batched(first)
+    _this_pass().moved[block] = edited - batched(first)
     edited = edited.reshape(first.shape)
     return ((edited, *args[1:]), keywords) if args else (args, {**keywords, "hidden_states": edited})
 
 
 def _carry_on(block: nn.Module, x: Tensor, done: bool = True) -> Tensor:
     """The stream of a layer with what edits have added to it; `done`: at the layer's end."""
-    moved = _moved_streams()
+    moved = _this_pass().moved
     added = moved.pop(block, None) if done else moved.get(block)
     return x if added is None else x + added.reshape(x.shape)
 
 
-def _moved_streams() -> dict[nn.Module, Tensor]:
-    """Those of this pass; an encoder that runs by itself has begun none."""
+def _this_pass() -> Pass:
+    """An encoder that runs by itself has begun none."""
     run = PASS.get()
     if run is None:
         PASS.set(run := Pass())
-    return run.moved
+    return run
 
 
 def _read_first(place: _Place, _module: nn.Module, args: tuple) -> None:
@@ -862,5 +901,5 @@ def _read_first(place: _Place, _module: nn.Module, args: tuple) -> None:
 
 def _read_angles(site: HookedAttention, _module: nn.Module, _args: tuple, keywords: Mapping[str, Any]) -> None:
     points = site.points[layer_of(site)]
-    for name, angle in zip(("cos", "sin"), keywords["position_embeddings"], strict=True):
+    for name, angle in zip(("cos", "sin"), cos_and_sin(keywords["position_embeddings"]), strict=True):
         getattr(points, name)(angle)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import torch
@@ -225,14 +226,56 @@ class HookedTranslator(HookedCheckpoint, Translator):
         """There is no faster form of it."""
         return None
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """As of every checkpoint: those of the tokenizer."""
+        return self.tokenizer.languages.codes if self.tokenizer.languages else ()
+
+    @property
+    def chosen_languages(self) -> tuple[str, str] | None:
+        """As of every checkpoint."""
+        chosen = self.tokenizer.languages
+        return chosen and (chosen.source, chosen.target)
+
+    def in_languages(self, source_language: str | None = None, target_language: str | None = None) -> Self:
+        """As of every checkpoint; weights and hooks are the same."""
+        if self.tokenizer.languages is None:
+            return super().in_languages(source_language, target_language)
+        chosen = self.tokenizer.languages.choose(source_language, target_language)
+        return replace(self, model=self.model.in_languages(chosen), tokenizer=self.tokenizer.in_languages(chosen))
+
+    def trace(
+        self,
+        source: str,
+        target: str | None = None,
+        beam_size: int = 4,
+        interventions: Sequence[Intervention] = (),
+        source_language: str | None = None,
+        target_language: str | None = None,
+    ) -> Trace:
+        """As of every translator; languages as of `in_languages`."""
+        return Translator.trace(
+            self.in_languages(source_language, target_language), source, target, beam_size, interventions
+        )
+
+    def rerun(self, trace: Trace, interventions: Sequence[Intervention]) -> Trace:
+        """As of every checkpoint, in the languages of the trace."""
+        return Translator.rerun(self.in_languages(*(trace.languages or ())), trace, interventions)
+
     def translate(
         self,
         texts: Sequence[str],
         beam_size: int = 4,
         alpha: float = 0.6,
         interventions: Sequence[Intervention] = (),
+        source_language: str | None = None,
+        target_language: str | None = None,
     ) -> list[str]:
-        """What the model writes for each text; blank text gives an empty string. Arguments as of `Translator`."""
+        """What the model writes for each text; blank text gives an empty string. Arguments as of `Translator`, and
+        languages as of `in_languages`."""
+        if source_language or target_language:
+            spoken = self.in_languages(source_language, target_language)
+            return spoken.translate(texts, beam_size, alpha, interventions)
         if isinstance(texts, str):
             raise ValueError(
                 sentence("translate takes a list of sentences: write translate([sentence]) for a single one.")
@@ -241,8 +284,17 @@ class HookedTranslator(HookedCheckpoint, Translator):
         found = {text: self._decode([ids], beam_size, alpha, interventions)[0] for text, ids in sources.items()}
         return [self.tokenizer.decode(found[text].tokens) if text in found else "" for text in texts]
 
-    def generate(self, text: str, interventions: Sequence[Intervention] = (), max_new_tokens: int = 50) -> str:
-        """What the model writes for `text`, the most probable token each time."""
+    def generate(
+        self,
+        text: str,
+        interventions: Sequence[Intervention] = (),
+        max_new_tokens: int = 50,
+        source_language: str | None = None,
+        target_language: str | None = None,
+    ) -> str:
+        """What the model writes for `text`, the most probable token each time; languages as of `in_languages`."""
+        if source_language or target_language:
+            return self.in_languages(source_language, target_language).generate(text, interventions, max_new_tokens)
         tokens = self._search(self._ids_to_end(text, "source"), 1, 1.0, interventions, (), max_new_tokens)
         return self.tokenizer.decode(tokens)
 
@@ -296,10 +348,18 @@ class HookedTranslator(HookedCheckpoint, Translator):
                 do_sample=False,
                 num_beams=beam_size,
                 **({"length_penalty": alpha} if beam_size > 1 else {}),
+                **self._first_tokens,
                 max_new_tokens=room,
                 use_cache=all(change.position_free for change in interventions),
             )
         return found[0, 1:].tolist()
+
+    @property
+    def _first_tokens(self) -> dict[str, int | None]:
+        """What transformers' search is told of the target language."""
+        if self.tokenizer.languages is None:
+            return {}
+        return {"decoder_start_token_id": self.model.start, "forced_bos_token_id": self.model.forced_start}
 
     def _tensors(self, *texts: Sequence[int]) -> list[Tensor]:
         return [torch.tensor([list(ids)], device=self.device) for ids in texts]

@@ -58,6 +58,10 @@ def open_model(
     if tokenizer is not None:
         check_tokenizer(tokenizer, vocabulary)
     hooked = HookedModel(model)
+    if any(part.startswith(("vision", "audio")) for part in model.config.sub_configs):
+        hooked.notes.insert(
+            0, sentence("input: this model also reads pictures or sounds; here it reads text alone, with its own head.")
+        )
     if settings := getattr(model, "generation_config", None):
         model.generation_config = obeyed_settings(settings)
     opened = {
@@ -67,7 +71,10 @@ def open_model(
     }[tuple(hooked.stacks)]
     sha256 = hash or parameters_hash(model)
     types = list(hooked.stacks) == ["encoder"] and hooked.embeddings["encoder"].types is not None
-    words = Vocabulary(tokenizer, vocabulary, types and "token_type_ids" in signature(model.forward).parameters)
+    words = Vocabulary(
+        tokenizer, vocabulary, types and "token_type_ids" in signature(model.forward).parameters, hooked.begins
+    )
+    hooked.languages = words.languages
     hooked.separator, hooked.pad, hooked.ends = words.separator, words.pad, hooked.find_ends(words.end)
     hooked.check_start()
     found = opened(name or type(model).__name__, sha256, hooked, words)

@@ -98,6 +98,6 @@ def _write_down(seen: list[Event]) -> Callable:
         out = out[0] if isinstance(out, tuple) else out
         inputs = [each for each in (*args, *keywords.values()) if isinstance(each, Tensor)]
         if isinstance(out, Tensor):
-            seen.append(ModuleCall(module, inputs, keywords, out))
+            seen.append(ModuleCall(module, inputs, keywords, out.clone()))  # Llama 4 adds experts to the shared one's
 
     return hook

@@ -87,8 +87,10 @@ class HookedReader(Reader):
     @property
     def remarks(self) -> dict[str, Any]:
         others = {place: path for place, (path, _) in self.attentions.items() if place not in self.whole}
+        chosen = self.model.languages
         return {
             "notes": tuple(self.model.notes),
+            "languages": chosen and (chosen.source, chosen.target),
             "exact": {f"{kind} {layer}": points.error for (kind, layer), (_, points) in self.attentions.items()},
             "weights": {place: self.activations[f"{path}.pattern"] for place, path in others.items()},
         }

@@ -4,6 +4,7 @@ A token is shown as the characters that it covers, U+2581 before those that star
 as its bytes, <0xF0>.
 """
 
+import copy
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,10 +16,13 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.chat import FilledTemplate, fill_in_template, has_chat_template
+from model.checkpoints.huggingface.languages import Languages, find_languages
+from model.checkpoints.words import number_words
 from model.language import sentence
 from model.trace import Tokens, Turn
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
 
 
@@ -29,8 +33,12 @@ class WrongTokenizer(ValueError):
 class Vocabulary:
     """Text <-> token ids. Without a tokenizer texts are token ids, separated by spaces."""
 
-    def __init__(self, tokenizer: object | None, size: int, token_types: bool = False) -> None:
+    def __init__(
+        self, tokenizer: object | None, size: int, token_types: bool = False, begins: Iterable[int] = ()
+    ) -> None:
         self._tokenizer, self._size = tokenizer, size
+        self.languages = find_languages(tokenizer, size, begins) if tokenizer else None
+        """those of a translator of many languages, and the two that are chosen; None: there is no choice"""
         self.special_ids = frozenset(i for i in _special_ids(tokenizer) if i < size) if tokenizer else frozenset()
         """tokens that no text consists of"""
         self._special = self.special_ids - {self.mask, self.unknown}
@@ -49,6 +57,12 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return self._size
+
+    def in_languages(self, languages: Languages) -> "Vocabulary":
+        """The same, of texts in other languages."""
+        other = copy.copy(self)
+        other.languages = languages
+        return other
 
     @property
     def mask(self) -> int | None:
@@ -97,10 +111,14 @@ class Vocabulary:
         """Token ids with the special tokens that the tokenizer adds; `target`: in the language of the output.
 
         Raises:
-            ValueError: there is no tokenizer, and the text is not token ids; or the model does not know a token.
+            ValueError: there is no tokenizer, and the text is not token ids; or the text has half a character, or a
+                token that the model does not know.
         """
         if self._tokenizer is None:
             return _ids_in(text, self._size)
+        if self.languages:
+            return self._check_ids(self.languages.around(self.encode(text), target))
+        text = _check_text(text)
         texts = {"text": None, "text_target": text} if target else {"text": text}
         return self._check_ids(self._tokenizer(**texts)["input_ids"])
 
@@ -108,7 +126,7 @@ class Vocabulary:
         """Token ids without special tokens; raises as `read` does."""
         if self._tokenizer is None:
             return _ids_in(text, self._size)
-        return self._check_ids(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+        return self._check_ids(self._tokenizer(_check_text(text), add_special_tokens=False)["input_ids"])
 
     def _check_ids(self, ids: Sequence[int]) -> list[int]:
         """The ids, all of which have an embedding; tokens may have been added to the tokenizer alone."""
@@ -210,36 +228,49 @@ class Vocabulary:
                 label if i in self._special or _BYTE.fullmatch(label[:6]) else self._label(i, label, whole, spans, n)
                 for n, (i, label) in enumerate(zip(ids, labels, strict=True))
             ]
-        starts = [label.startswith("\u2581") and not mark for label, mark in zip(labels, special, strict=True)]
-        words = [None if mark else max(n - 1, 0) for n, mark in zip(accumulate(starts), special, strict=True)]
+        words = number_words(whole, spans, special, self._own_words(ids, whole, special))
         segments = None if self.separator is None else number_segments(torch.tensor(ids), self.separator).tolist()
         segments = segments and tuple(segments)
-        return Tokens(whole, tuple(ids), tuple(labels), special, tuple(spans), tuple(words), segments)
+        return Tokens(whole, tuple(ids), tuple(labels), special, tuple(spans), words, segments)
+
+    def _own_words(self, ids: Sequence[int], text: str, special: Sequence[bool]) -> list[int | None] | None:
+        """The tokenizer's own number of each token's word; None where it has none, or cuts the text otherwise."""
+        if not getattr(self._tokenizer, "is_fast", False):
+            return None
+        found = self._tokenizer(text, add_special_tokens=False)
+        return self._fit(found["input_ids"], found.word_ids(), ids, special)
+
+    def _fit(self, typed: Sequence[int], of_each: Iterable, ids: Sequence[int], special: Sequence[bool]) -> list | None:
+        """What the tokenizer says of each token that it makes of a text, for the tokens `ids`, None for a special one.
+
+        None: those of no text left out, they are others.
+        """
+        known = [(i, each) for i, each in zip(typed, of_each, strict=True) if i not in self._special]
+        if [i for i, _ in known] != [i for i, mark in zip(ids, special, strict=True) if not mark]:
+            return None
+        rest = iter(known)
+        return [None if mark else next(rest)[1] for mark in special]
 
     def _label(self, i: int, piece: str, text: str, spans: Sequence[tuple[int, int] | None], n: int) -> str:
         """The token `i`, number n of the text: as its piece is spelled, or by the characters that it covers."""
         if self._spelling == "Metaspace" and i not in self.special_ids:
             # Offsets do not tell "▁" and "a" apart from "▁a"; the piece does.
             return _spell(piece, first=not any(spans[:n]))
-        return _label(text, spans, n, piece, named=i in self.special_ids)
+        return _label(text, spans, n, piece, by_piece=i in self.special_ids or self._spelling == "WordPiece")
 
     def _spans(self, ids: Sequence[int], text: str, special: Sequence[bool]) -> list[tuple[int, int] | None]:
         """Characters of `text` that each token covers: the tokenizer's offsets, else how far its decoding has grown."""
         if self._tokenizer is None:
             ends = list(accumulate(len(str(i)) + 1 for i in ids))
             return [(end - len(str(i)) - 1, end - 1) for i, end in zip(ids, ends, strict=True)]
-        ordinary = [i for i, mark in zip(ids, special, strict=True) if not mark]
         if self._bytes:
             joined, places = _join_bytes(self._pieces(ids))
             if joined == text:
                 return [None if mark else place for place, mark in zip(places, special, strict=True)]
         if getattr(self._tokenizer, "is_fast", False):
             found = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-            places = zip(found["input_ids"], found["offset_mapping"], strict=True)
-            typed = [(i, tuple(place)) for i, place in places if i not in self._special]
-            if [i for i, _ in typed] == ordinary:
-                places = iter(typed)
-                return [None if mark else next(places)[1] for mark in special]
+            if places := self._fit(found["input_ids"], map(tuple, found["offset_mapping"]), ids, special):
+                return places
         spans, done, start = [], [], 0
         for i, mark in zip(ids, special, strict=True):
             if mark:
@@ -293,10 +324,25 @@ def check_tokenizer(tokenizer: object, vocabulary: int) -> None:
         )
 
 
-def _label(text: str, spans: Sequence[tuple[int, int] | None], i: int, piece: str, named: bool) -> str:
+def _check_text(text: str) -> str:
+    """The text, which has no lone surrogate: half of a character, with which tokenizers fail in ways of their own."""
+    if half := _SURROGATE.search(text):
+        raise ValueError(
+            sentence(
+                "The text has U+{code} at character {place:,}: half of a character, which no text can be written "
+                "with. Leave it out.",
+                code=f"{ord(half[0]):04X}",
+                place=half.start() + 1,
+            )
+        )
+    return text
+
+
+def _label(text: str, spans: Sequence[tuple[int, int] | None], i: int, piece: str, by_piece: bool) -> str:
     """The characters of a token, U+2581 first if whitespace, or nothing, stands before them.
 
-    One that is `named`, for a hidden or an unknown word, is written by its name.
+    `by_piece`: as the vocabulary writes it, which for a hidden or an unknown word is a name, and which may have no
+    capitals and no accents where the text has them.
     """
     start, end = spans[i]
     covered = text[start:end]
@@ -305,7 +351,7 @@ def _label(text: str, spans: Sequence[tuple[int, int] | None], i: int, piece: st
     begins = word != covered or start == 0 or (text[start - 1].isspace() and not alone)
     if not word:
         return piece
-    shown = piece if named else word
+    shown = piece.removeprefix("\u2581") if by_piece else word
     return f"\u2581{shown}" if begins else shown
 
 

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.masked_model import MaskedModel
 from model.proof.claims import CLAIMS, double_case, measure_claim
 from model.proof.measures import Case
@@ -17,6 +18,8 @@ transformers = pytest.importorskip("transformers")
 TEXT, IDS, TARGET = "Two dogs run.", "7 30 11 5 90", "40 41 9"
 DECODES, HIDES, POSITIONS, FILE = {"6", "8a", "8b"}, {"15"}, {"17"}, {"20"}
 """claims about decoding, special tokens, positions, and the file of the weights"""
+PROBABLE, MATRICES = {"14"}, {"4", "10", "19", "21"}
+"""claims about probabilities of tokens, and about the matrices of heads"""
 FAMILIES = {
     "RoPE": FILE,
     "ALiBi": FILE,
@@ -28,9 +31,13 @@ FAMILIES = {
     "T5": FILE | HIDES,
     "BERT": FILE | HIDES | DECODES,
     "gpt-oss": FILE | HIDES,
+    "BERT, no head": FILE | HIDES | DECODES | PROBABLE,
+    "GPT-2, no head": FILE | HIDES | PROBABLE | {"8a", "8b"},
+    "BART, no head": FILE | HIDES | PROBABLE | {"8a", "8b"},
+    "GPT-2, no matrices": FILE | HIDES | MATRICES,
 }
-"""labels of the claims that do not apply, by family: five of this project, and five of others that read token ids"""
-SEARCHES = ("RoPE", "masked", "T5", "BERT")
+"""labels of the claims that do not apply, by family: five of this project, and others that read token ids"""
+SEARCHES = ("RoPE", "masked", "T5", "BERT", "BERT, no head", "GPT-2, no head", "BART, no head")
 """where claim 8b is measured, which takes a second"""
 POSITIONS_OF = {"RoPE": "rope", "ALiBi": "alibi", "sinusoids": "sinusoidal", "no positions": "none"}
 
@@ -45,12 +52,26 @@ def case_of(name: str, tokenizer) -> Case:
         model = MaskedModel("random", "0" * 64, network, tokenizer)
         trace = model.trace(TEXT)
     else:
-        from tests.model.checkpoints.huggingface.test_families import opened
-
-        model = opened(name)
-        trace = model.trace(IDS, TARGET) if name == "T5" else model.trace(IDS)
+        model = opened_by_others(*name.split(", "))
+        trace = model.trace(IDS, TARGET) if len(model.model.stacks) == 2 else model.trace(IDS)
     kind = trace.kinds[-1]
     return Case(model, trace, kind.name, kind.layers[-1], 1)
+
+
+def opened_by_others(family: str, lacks: str = "") -> Checkpoint:
+    from model.checkpoints.huggingface import open_model
+    from tests.model.checkpoints.huggingface.families import randomised, tiny_model
+    from tests.model.checkpoints.huggingface.test_families import opened
+
+    if lacks == "no head":
+        config = opened(family).model.model.config
+        return open_model(randomised(lambda: transformers.AutoModel.from_config(config)))
+    if lacks == "no matrices":
+        found = open_model(tiny_model(family))
+        for _, points in found.model.attentions().values():
+            found.model.leave_out(points, ("q", "out"))
+        return found
+    return opened(family)
 
 
 @pytest.mark.parametrize("name", FAMILIES)

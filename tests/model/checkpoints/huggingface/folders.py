@@ -11,13 +11,21 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import (
     AutoModel,
     GenerationConfig,
+    M2M100Config,
+    M2M100ForConditionalGeneration,
+    M2M100Tokenizer,
     MarianConfig,
     MarianMTModel,
     MarianTokenizer,
+    MBart50Tokenizer,
+    MBartConfig,
+    MBartForConditionalGeneration,
+    MBartTokenizer,
+    NllbTokenizer,
     PreTrainedTokenizerFast,
 )
 
-from tests.model.checkpoints.huggingface.families import FAMILIES, randomised, tiny_model
+from tests.model.checkpoints.huggingface.families import _BOTH, FAMILIES, randomised, tiny_model
 from tests.model.tiny import SENTENCES
 
 VOCABULARY = 320
@@ -140,6 +148,36 @@ def save_marian(folder: Path) -> Path:
 
 
 _MARIAN_SIZES = {"layers": 2, "attention_heads": 4, "ffn_dim": 48}
+
+
+def save_many_languages(folder: Path, name: str) -> Path:
+    """Write what the folder of a translator of many languages has: a token for each of them.
+
+    M2M100 and NLLB write it before a text, mBART after it, and its decoder reads it first.
+    """
+    folder.mkdir(parents=True)
+    data = _sentence_pieces(_TEXTS)
+    (folder / "pieces.model").write_bytes(data)
+    model = sentencepiece.SentencePieceProcessor(model_proto=data)
+    pieces = [model.id_to_piece(i) for i in range(3, len(model))]
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    if name == "M2M100":
+        (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate([*special, *pieces])}))
+        tokenizer = M2M100Tokenizer(str(folder / "vocab.json"), str(folder / "pieces.model"))
+    elif name == "NLLB":
+        characters = sorted({character for text in _TEXTS for character in text.replace(" ", "▁")} | {"▁"})
+        tokenizer = NllbTokenizer({piece: i for i, piece in enumerate([*special, *characters])}, [])
+    else:
+        scored = [("<unk>", 0.0), ("<s>", 0.0), ("</s>", 0.0), *((piece, -float(i)) for i, piece in enumerate(pieces))]
+        tokenizer = (MBartTokenizer if name == "mBART" else MBart50Tokenizer)(scored)
+    tokenizer.save_pretrained(folder)
+    kinds = (MBartForConditionalGeneration, MBartConfig), (M2M100ForConditionalGeneration, M2M100Config)
+    model, config = kinds["mBART" not in name]
+    ids = getattr(tokenizer, "lang_code_to_id", {}).values()
+    size = max(len(tokenizer), 1 + max(ids, default=0))
+    settings = _BOTH | {"vocab_size": size, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
+    randomised(lambda: model(config(**settings))).save_pretrained(folder)
+    return folder
 
 
 def _sentence_pieces(texts: Iterable[str]) -> bytes:
