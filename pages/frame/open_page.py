@@ -35,6 +35,7 @@ from pages.frame.tour import show_tour
 from pages.views import Control
 from pages.widgets.chart import name_files
 from pages.widgets.controls import chosen_number, toggle
+from pages.widgets.departures import say_departures
 from pages.widgets.glossary import define
 from pages.widgets.page_links import linked_pages
 from viz.html import word_diff
@@ -61,6 +62,7 @@ def open_page(file: str) -> Run:
         st.info(as_markdown(note), icon=":material/info:")
     if inputs.translator is None:
         _stop(inputs.problem)
+    say_departures(inputs.translator)
     _check_needs(page_of(file), inputs.translator, inputs.begins)
     typed = inputs.request
     try:

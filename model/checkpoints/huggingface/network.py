@@ -92,6 +92,8 @@ class HookedModel(Network):
 
     unused: tuple[Sentence, ...] = ()
     """those of `notes` that are about what its folder holds besides"""
+    departures: tuple[Sentence, ...] = ()
+    """what its folder says that it does not use, so that it is not the network that was trained"""
 
     def __init__(self, model: nn.Module) -> None:
         nn.Module.__init__(self)

@@ -39,6 +39,11 @@ class HookedCheckpoint(Checkpoint):
         return *unused, *(note for note in self.model.notes if note not in unused)
 
     @property
+    def departures(self) -> tuple[str, ...]:
+        """As of every checkpoint."""
+        return self.model.departures
+
+    @property
     def features(self) -> frozenset[Need]:
         """As of every checkpoint, but no layers of our own, and no sines and cosines in another order than ours."""
         lacks = {Need.OWN_LAYERS} | ({Need.ADDED_POSITIONS} if self.config.positions == "sinusoidal" else set())
