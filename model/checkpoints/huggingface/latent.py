@@ -109,9 +109,16 @@ def find_latents(
             found = {name: _find_columns(x, outputs) for name, x in before.items()}
             if all(each is not None for each in found.values()):
                 sources = {name: _source(columns, linear, norms, outputs) for name, columns in found.items()}
-                if None not in sources.values() and any(each.up for each in sources.values()):
+                if None not in sources.values() and _read_one_input(list(sources.values()), linear):
                     return FoundLatents(sources, layout, start)
     return None
+
+
+def _read_one_input(sources: Sequence[LatentSource], linear: Sequence[ModuleCall]) -> bool:
+    """Whether some pass through a latent vector, and all begin with what the layer hands to its attention."""
+    calls = {each.module: each for each in linear}
+    first, *others = (calls[each.down or each.direct].inputs[0] for each in sources)
+    return any(each.up for each in sources) and all(same(first, other) for other in others)
 
 
 def _turn_back(x: Tensor, cos: Tensor, sin: Tensor, layout: str, start: int) -> Tensor:

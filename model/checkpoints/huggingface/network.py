@@ -791,7 +791,7 @@ def _with_latents(
     found: AttentionParts, call: AttentionCall, earlier: Sequence[Event], seen: Sequence[Event]
 ) -> AttentionParts:
     """The parts, with queries, keys and values that pass through a latent vector, if they do."""
-    latents = find_latents(call, earlier, angles_of(call, seen))
+    latents = None if found.w_o is None else find_latents(call, earlier, angles_of(call, seen))
     if latents is None:
         return found
     return AttentionParts({}, {}, ("q", "k"), latents.layout, found.w_o, latents=latents.sources, start=latents.start)
