@@ -177,21 +177,73 @@ class Rotary:
     """(position, pairs)"""
     interleaved: bool = False
     """whether neighbours, 2 i and 2 i + 1, are a pair; else i and i + pairs are. Dimensions beyond stay as they are"""
+    start: int = 0
+    """the first dimension that is turned; those before it stay as they are, too"""
 
     def turn(self, x: Array) -> Array:
         """(heads, position, d_k), turned; in the precision of `x`."""
         cos, sin = (table[: x.shape[-2]] for table in (self.cos, self.sin))
-        turned, rest = np.split(x, [2 * cos.shape[-1]], axis=-1)
+        before, turned, rest = np.split(x, [self.start, self.start + 2 * cos.shape[-1]], axis=-1)
         x1, x2 = np.moveaxis(self.pairs(x), -1, 0)
         first, second = x1 * cos - x2 * sin, x2 * cos + x1 * sin
         joined = np.stack([first, second], axis=-1).reshape(turned.shape) if self.interleaved else (first, second)
-        return np.concatenate([*([joined] if self.interleaved else joined), rest], axis=-1)
+        return np.concatenate([before, *([joined] if self.interleaved else joined), rest], axis=-1)
 
     def pairs(self, x: Array) -> Array:
         """(..., d_k) -> (..., pair, 2): the pairs of dimensions that are rotated together."""
-        turned = x[..., : 2 * self.cos.shape[-1]]
+        turned = x[..., self.start : self.start + 2 * self.cos.shape[-1]]
         halves = (turned[..., ::2], turned[..., 1::2]) if self.interleaved else np.split(turned, 2, axis=-1)
         return np.stack(halves, axis=-1)
+
+
+@dataclass(frozen=True)
+class Latent:
+    """How an attention with latent vectors makes its queries, keys or values: x A, RMSNorm, B (DeepSeek-AI 2024,
+    "DeepSeek-V2", section 2.1).
+
+    With the norm's divisor that each position had in the run, the three steps are one matrix a head, A diag(gamma) B:
+    that is the one in `Projections`, and what it gives is divided by `divisors`.
+    """
+
+    w_a: Array
+    """(d_model, rank): A"""
+    b_a: Array
+    """(rank,)"""
+    compressed: Array
+    """(position, rank): x A + b_A"""
+    norm: "Norm"
+    normed: Array
+    """(position, rank): what B reads"""
+    w_b: Array
+    """(heads, rank, width): B, 0 in the dimensions that do not pass through it"""
+    direct: Array
+    """bool (width,): dimensions that x gives without norm and B, such as those of DeepSeek's keys that are rotated"""
+    made: Array
+    """(heads, position, width): what the three steps, or x itself, gave; before any rotation"""
+
+    @property
+    def divisors(self) -> Array:
+        """(position, width): what the norm divided by; 1 in the dimensions that do not pass through it."""
+        return np.where(self.direct, 1.0, self.norm.divides_by(self.compressed.astype(np.float64)))
+
+    @property
+    def beside(self) -> Array:
+        """(heads, position, width): what x gave without norm and B; 0 in the other dimensions."""
+        return np.where(self.direct, self.made, 0).astype(self.made.dtype)
+
+    @property
+    def linear(self) -> Array:
+        """(heads, position, width): x W + b, before it is divided."""
+        return (self.made * self.divisors).astype(self.made.dtype)
+
+
+@dataclass(frozen=True)
+class Latents:
+    """Those of an attention; None where x makes them without a latent vector."""
+
+    q: Latent | None
+    k: Latent | None
+    v: Latent | None
 
 
 @dataclass(frozen=True)
@@ -296,6 +348,8 @@ class Attention:
     query_scale: Array | None = None
     """(query,): by which the model multiplied the query of each position, after rotation and norm, such as the growth
     with the position in Ministral 3; None: by nothing"""
+    latents: Latents | None = None
+    """None: queries, keys and values are x W, without a norm in between"""
 
     def __post_init__(self) -> None:
         heads, (queries, keys) = len(self.q), (len(self.query_tokens), len(self.key_tokens))
@@ -334,6 +388,12 @@ class Attention:
         x = self.query_input if name == "q" else self.key_input
         w, b = getattr(learned, f"w_{name}"), getattr(learned, f"b_{name}")
         computed, steps = multiply(x.astype(np.float64), w.astype(np.float64)) + b[:, None], []
+        if latent := self.latents and getattr(self.latents, name):
+            down = multiply(x.astype(np.float64), latent.w_a.astype(np.float64)) + latent.b_a
+            up = multiply(latent.normed.astype(np.float64), latent.w_b.astype(np.float64))
+            steps += [(down, latent.compressed), (latent.norm(latent.compressed), latent.normed)]
+            steps += [(np.where(latent.direct, computed, up), latent.made)]
+            computed = computed / latent.divisors
         parts = [] if name == "v" else [part for part in (self.qk_norm, self.rotary) if part is not None]
         if self.qk_norm is not None and self.qk_norm.after_rotation:
             parts.reverse()

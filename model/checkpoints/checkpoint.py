@@ -90,6 +90,11 @@ class Checkpoint:
         return ()
 
     @property
+    def departures(self) -> tuple[str, ...]:
+        """What the folder says that the network does not use, in sentences; none: the file is the network."""
+        return ()
+
+    @property
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds of attention that the model has."""
         return self.model.kinds

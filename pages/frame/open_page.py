@@ -43,6 +43,7 @@ from pages.frame.tour import show_tour
 from pages.views import Control
 from pages.widgets.chart import name_files
 from pages.widgets.controls import chosen_number, toggle
+from pages.widgets.departures import say_departures
 from pages.widgets.glossary import define
 from pages.widgets.page_links import linked_pages
 from viz.html import word_diff
@@ -69,6 +70,7 @@ def open_page(file: str) -> Run:
         st.info(as_markdown(note), icon=":material/info:")
     if inputs.translator is None:
         _stop(inputs.problem)
+    say_departures(inputs.translator)
     _offer_changed_files(inputs.translator)
     _check_needs(page_of(file), inputs.translator)
     typed = inputs.request

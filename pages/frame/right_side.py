@@ -16,6 +16,7 @@ from pages.frame.sidebar import FIRST_SENTENCE
 from pages.views import Control
 from pages.views.side_by_side import RIGHT
 from pages.widgets.controls import choice, select, text_area, toggle
+from pages.widgets.departures import say_departures
 from viz.tokens import as_markdown
 
 MODES = {"heads": later("Heads"), "sentences": later("Sentences"), "checkpoints": later("Checkpoints")}
@@ -116,6 +117,7 @@ def _checkpoint(left: Run) -> Run:
         "side_forced",
         help=tr("Both models read the same target, so that their decoders can be compared word by word."),
     )
+    say_departures(translator)
     target = left.trace.written if forced or left.request.target is not None else None
     languages = left.opened.chosen_languages
     if languages is None or not {*languages} <= {*translator.languages}:

@@ -71,6 +71,7 @@ def summary(run: Run) -> Result:
     parameters = sum(run.opened.parameters_by_part().values())
     facts = {
         "outdated": is_outdated(run, card),
+        "departures": run.opened.departures,
         "score": {"metric": score.metric, "dataset": score.dataset} if score else None,
         "value": in_digits(score.metric, score.value, score.plus_minus) if score else "",
         "parameters": parameters,

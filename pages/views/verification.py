@@ -96,6 +96,7 @@ def errors(run: Run, outcome: Measured | None = None) -> Result:
     notes = run.trace.notes
     facts = {
         "made": len(made),
+        "departures": run.opened.departures,
         "waiting": len(MEASURABLE) - len(measured),
         "broken": [f"{result.claim.label}, {result.claim.title}" for result in made if not result.holds],
         "exact": sum(result.error == 0 for result in made),
@@ -117,7 +118,8 @@ def table(run: Run, outcome: Measured | None = None) -> Result:
     """Every error with the largest one allowed."""
     measured = _measured(run, outcome)
     rows = [_row(claim, measured.get(claim)) for claim in MEASURABLE]
-    verdicts = {claim: "✓ holds" if result.holds else "✗ fails" for claim, result in measured.items()}
+    holds = "holds of what runs" if run.opened.departures else "✓ holds"
+    verdicts = {claim: holds if result.holds else "✗ fails" for claim, result in measured.items()}
     seconds = [measured[claim].seconds if claim in measured else None for claim in MEASURABLE]
     frame = pd.DataFrame(
         {
@@ -144,7 +146,7 @@ def claims(run: Run, outcome: Measured | None = None) -> Result:
         | {"state": states.get(claim, "waiting") if claim.measure else "tests"}
         for claim in CLAIMS
     ]
-    return Result(facts={"claims": rows})
+    return Result(facts={"claims": rows, "departs": bool(run.opened.departures)})
 
 
 @view("Every step of this run", code=(verify_steps,))

@@ -1,4 +1,7 @@
-"""The proof at the foot of a page: checks that the picture shows what the model computed in this run."""
+"""The proof at the foot of a page: checks that the picture shows what the model computed in this run.
+
+No tick stands beside a network that is not the one its folder describes, whatever holds of it.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -28,9 +31,17 @@ def proof(run: Run, other: Run | None = None) -> tuple[str, Callable[[], None]]:
     """How many of the checks hold, with a symbol that says whether all do, and what draws them; as `proof_strip`."""
     runs, checks = _checked(run, other)
     held = sum(all(result.passed for result in results) for results in zip(*checks, strict=True))
-    symbol = "verified" if held == len(checks[0]) else "error"
-    text = tr("{held} of {count} checks hold", held=held, count=len(checks[0]))
+    counts = {"held": held, "count": len(checks[0])}
+    if _departs(runs):
+        text = tr("Not as the folder says; {held} of {count} checks hold of what runs", **counts)
+    else:
+        text = tr("{held} of {count} checks hold", **counts)
+    symbol = "verified" if held == len(checks[0]) and not _departs(runs) else "error"
     return f":material/{symbol}: {text}", partial(_draw, run, runs, checks)
+
+
+def _departs(runs: list[Run]) -> bool:
+    return any(one.opened.departures for one in runs)
 
 
 def _checked(run: Run, other: Run | None) -> tuple[list[Run], list[Sequence[Check]]]:
@@ -41,11 +52,17 @@ def _checked(run: Run, other: Run | None) -> tuple[list[Run], list[Sequence[Chec
 def _draw(run: Run, runs: list[Run], checks: list[Sequence[Check]]) -> None:
     with st.container(border=True):
         st.markdown(_subject(len(runs), len(run.trace.interventions)))
+        if _departs(runs):
+            st.markdown(
+                tr(":red[**But the network is not the one that the folder describes**]: see the red line above.")
+            )
         for column, results in zip(st.columns(len(checks[0])), zip(*checks, strict=True), strict=True):
             errors = listed(error_text(result.error) for result in results)
             name = tr("error") if len(runs) == 1 else tr("errors")
             title = tr(results[0].title)
-            column.markdown(f"{_verdict(results)}  \n{title}  \n:small[{name} {errors}, {_limit(results[0])}]")
+            column.markdown(
+                f"{_verdict(results, _departs(runs))}  \n{title}  \n:small[{name} {errors}, {_limit(results[0])}]"
+            )
         box(tr("How is this checked?"), "how-checked", _explain, checks[0])
 
 
@@ -68,8 +85,10 @@ def _explain(checks: Sequence[Check]) -> None:
     links(verification=tr("All twenty-one claims, and how far this run is from each"))
 
 
-def _verdict(results: tuple[Check, ...]) -> str:
-    return tr(":green[**✓ holds**]") if all(result.passed for result in results) else tr(":red[**✗ fails**]")
+def _verdict(results: tuple[Check, ...], departs: bool) -> str:
+    if not all(result.passed for result in results):
+        return tr(":red[**✗ fails**]")
+    return tr("**holds of what runs**") if departs else tr(":green[**✓ holds**]")
 
 
 def _limit(result: Check) -> str:

@@ -47,7 +47,7 @@ def _projection(head: Head, choice: Choice) -> Arithmetic:
     x, w, b = head.inputs[name][position], head.weights[name][:, c], head.biases[name][c]
     products = _double(x) * w
     value, colour = head.linear[name][position, c], COLOURS[name]
-    turned = head.then if name != "V" else ""
+    turned = head.changes(name)
     symbol = name.lower() + (r"^{\mathrm{pre}}" if turned else "")
     source = "Y" if head.crosses and name != "Q" else "X"
     result = sentence("sum {sum} = {value}", sum=number(products.sum()), value=number(value))

@@ -22,6 +22,8 @@ AFTER_PROJECTION = {
     "query_scale": sentence("multiply by a factor of the position"),
 }
 """what a model may do to queries and keys, in this order or with the first two the other way round"""
+DIVIDED = sentence("divide by the scale of the latent's norm")
+"""what comes before all of these where W is A, a norm and B"""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class Head:
     """by Q, K, V: (position, width); `linear`, after what the model then does to queries and keys"""
     then: str
     """what it does to them: "", "normalise", "rotate", "normalise, rotate" (RoPE) and so on"""
+    latent: frozenset[str]
+    """those of Q, K, V that pass through a latent vector: their W is A, RMSNorm and B, with the norm's scale frozen"""
     scores: Array
     """(query, key) = Q K^T"""
     scaled: Array
@@ -129,6 +133,16 @@ class Head:
         """Of what the learned matrix gives for Q, K or V at the attention; of V, and in the paper, that itself."""
         return _linear_name(self.attention, name.lower())
 
+    def made_name(self, name: str) -> str:
+        """Of what the last learned matrix of Q or K gives: that of B, where they pass through a latent vector."""
+        return f"latents.{name.lower()}.made" if name in self.latent else self.linear_name(name)
+
+    def changes(self, name: str) -> str:
+        """What comes after the product with W, for Q, K or V."""
+        parts = [DIVIDED] if name in self.latent else []
+        parts += [self.then] if self.then and name != "V" else []
+        return series(parts) if parts else ""
+
     @property
     def linear(self) -> dict[str, Array]:
         """By Q, K, V: (position, width) = input W + b."""
@@ -190,6 +204,7 @@ def head_of(attention: Any, index: int, row_notes: tuple[str, ...] = ()) -> Head
         biases={name: getattr(learned, f"b_{name.lower()}")[index] for name in PROJECTIONS},
         learns_biases=learned.biases,
         then=series(AFTER_PROJECTION[part] for part in after) if after else "",
+        latent=frozenset(name for name in PROJECTIONS if _has_latent(attention, name.lower())),
         projected={name: getattr(attention, name.lower())[index] for name in PROJECTIONS},
         scores=attention.scores[index],
         scaled=attention.scaled[index],
@@ -213,8 +228,14 @@ def _has(attention: Any, part: str) -> bool:
     return getattr(attention, part, None) is not None
 
 
+def _has_latent(attention: Any, name: str) -> bool:
+    return getattr(getattr(attention, "latents", None), name, None) is not None
+
+
 def _linear_name(attention: Any, name: str) -> str:
     """Of what the learned matrix of q, k or v gives, before any norm and rotation."""
+    if _has_latent(attention, name):
+        return f"latents.{name}.linear"
     first, *_ = (*_after_projection(attention), "")
     if name == "v" or not first or (first == "query_scale" and name == "k"):
         return name

@@ -49,7 +49,7 @@ def _numbers(head: Head) -> dict[str, Any]:
         "inputs": sentence("a query from each decoder row (X), a key and a value from each encoder row (Y)")
         if head.crosses
         else sentence("a query, a key and a value from each row of X"),
-        "then": sentence(" Then this model changes queries and keys: {how}.", how=head.then) if head.then else "",
+        "then": _changes(head),
         "scaling": _scaling(head),
         "before": _before_mask(head),
         "masked": sentence(
@@ -63,6 +63,19 @@ def _numbers(head: Head) -> dict[str, Any]:
             cells=cells,
         ),
     }
+
+
+def _changes(head: Head) -> Sentence | str:
+    """What this model does before and after the product with W."""
+    how = sentence(" Then this model changes queries and keys: {how}.", how=head.then) if head.then else ""
+    if not head.latent:
+        return how
+    return sentence(
+        " In this model, W is three steps: times A to a latent vector, RMSNorm, times B. With the scale that the norm "
+        "had at each position, they are one matrix a head, A diag(γ) B, and what it gives is divided by that "
+        "scale.{then}",
+        then=how,
+    )
 
 
 def _scaling(head: Head) -> Sentence:

@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 from model.language import tr
-from viz.steps.head import Head
+from viz.steps.head import PROJECTIONS, Head
 
 Array = np.ndarray
 Row = Mapping[str, Any]
@@ -48,8 +48,9 @@ def facts_of(head: Head) -> dict[str, Any]:
         "crosses": head.crosses,
         "biases": head.learns_biases,
         "then": tr(head.then),
-        "linear_q": head.linear_name("Q"),
-        "linear_k": head.linear_name("K"),
+        "linear_q": head.made_name("Q"),
+        "linear_k": head.made_name("K"),
+        **{f"latent_{name.lower()}": name in head.latent for name in PROJECTIONS},
         "divisor": f"{head.divisor:.2f}",
         "before_mask": tr(head.before_mask),
         "read": "pre_softmax" if head.before_mask else "scaled",

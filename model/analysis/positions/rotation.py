@@ -150,7 +150,7 @@ def rotate_pairs(attention: Attention, head: int, query: int, key: int) -> Rotat
     rotary = _rotary(attention)
     q = np.stack([rotary.pairs(x[head, query].astype(np.float64)) for x in (rotary.q, attention.q)])
     k = np.stack([rotary.pairs(x[head, key].astype(np.float64)) for x in (rotary.k, attention.k)])
-    rest = slice(2 * rotary.cos.shape[-1], None)
+    rest = slice(rotary.start + 2 * rotary.cos.shape[-1], None)
     constant = float(attention.q[head, query, rest].astype(np.float64) @ attention.k[head, key, rest])
     factor, frequency = float(np.hypot(rotary.cos, rotary.sin).mean()), frequencies(rotary)
     reach = max(REACH, abs(key - query))

@@ -110,6 +110,8 @@ def _vectors(attention: Attention, heads: list[int], side: str, rows: list[int],
     vectors = {name: part @ w for name, part in parts.items()}
     if b.any():
         vectors[f"b_{side.upper()}"] = np.broadcast_to(b[:, None], (len(heads), len(rows), w.shape[-1]))
+    if latent := attention.latents and getattr(attention.latents, side):
+        vectors = {name: vector / latent.divisors[rows] for name, vector in vectors.items()}
     steps = [step for step in (attention.qk_norm, attention.rotary) if step is not None]
     if attention.qk_norm is not None and attention.qk_norm.after_rotation:
         steps.reverse()

@@ -31,6 +31,7 @@ class AttentionPoints(nn.Module):
             "k_normed",
             "q_turned",
             "k_turned",
+            *(f"{side}_{step}" for side in ("q", "kv") for step in ("down", "latent", "up")),
             "cos",
             "sin",
             "q",

@@ -1,7 +1,7 @@
 """Where an attention's queries, keys and values come from: found by comparing numbers, never by names."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -60,6 +60,15 @@ class AttentionParts:
     """whether the norms follow the rotation"""
     varies: bool = False
     """whether queries are multiplied by a number of their own at each position"""
+    latents: Mapping[str, Any] = field(default_factory=dict)
+    """q, k, v: a `LatentSource` each, in place of `projections`, where they pass through a narrower vector"""
+    start: int = 0
+    """the first dimension that is rotated"""
+
+    @property
+    def whole(self) -> bool:
+        """True if all matrices were found."""
+        return self.w_o is not None and 3 in (len(self.projections), len(self.latents))
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,7 @@ def find_parts(
     """The parts of an attention, among the calls before it, those after it, and all of the probe."""
     outputs = [each for each in reversed(earlier) if isinstance(each, ModuleCall) and each.out.dim() in (3, 4)]
     linear = [each for each in outputs if isinstance(each.module, LINEAR)]
-    angles = _angles(call, seen)
+    angles = angles_of(call, seen)
     projections: dict[str, HeadColumns] = {}
     norms: dict[str, tuple[HeadColumns, ModuleCall]] = {}
     layouts, norm_last, varies = {}, False, False
@@ -243,7 +252,7 @@ def _same_lengths(a: Tensor, b: Tensor) -> bool:
     return lengths and torch.allclose(a[0] * factor, b[0], atol=1e-5)
 
 
-def _angles(call: AttentionCall, seen: Sequence[Event]) -> tuple[Tensor, Tensor] | None:
+def angles_of(call: AttentionCall, seen: Sequence[Event]) -> tuple[Tensor, Tensor] | None:
     """cos and sin, (position, r), that the attention module was given."""
     for each in seen:
         if each.module is call.module and isinstance(each, ModuleCall):

@@ -25,6 +25,13 @@ from transformers import (
 )
 
 from model.checkpoints.files import CheckpointError, quote, read_json_object
+from model.checkpoints.huggingface.departures import (
+    run_watched,
+    say_weights,
+    unread_settings,
+    watch,
+    weights_inside,
+)
 from model.checkpoints.huggingface.files import (
     QUANTISED,
     adapters,
@@ -56,6 +63,10 @@ class StoredModel:
     """in single precision and evaluation mode"""
     notes: tuple[Sentence, ...]
     """what the folder holds and the model does not use, in sentences"""
+    unread: Mapping[str, Any]
+    """settings of positions, masks, norms and scales that the model never read"""
+    left_inside: tuple[Sentence, ...]
+    """weights of parts that are shown without a place there, in sentences"""
 
 
 def read_model(folder: Path) -> StoredModel:
@@ -80,13 +91,19 @@ def read_model(folder: Path) -> StoredModel:
         if (there - own) & claimed:  # a part of a class before is there, so that class is damaged
             continue
         claimed |= own
-        model, info = _fill(folder, type(each), config, weights)
+        read = watch(watched := copy.deepcopy(config))
+        model, info = _fill(folder, type(each), watched, weights)
         problem = _misfit(model, info)
         if not problem:
             _copy_from_files(model)
+            done = run_watched(model, read)
+            left = {name: weights[name] for name in sorted(info["unexpected_keys"]) if name in weights}
+            inside = weights_inside(left, model, done.ran)
             _read_generation_settings(folder, model)
-            notes = [*_head_notes(config, model, bool(problems)), *_notes(folder, files, model, info)]
-            return StoredModel(model.eval(), tuple(notes))
+            others = [name for name in left if name not in inside]
+            notes = [*_head_notes(config, model, bool(problems)), *_notes(folder, files, model, others)]
+            unread = unread_settings(settings, model, done)
+            return StoredModel(model.eval(), tuple(notes), unread, tuple(say_weights(inside)))
         problems.append(problem)
     raise CheckpointError(
         sentence("{folder}: {problem} Copy the whole folder again.", folder=folder, problem=problems[0])
@@ -344,10 +361,10 @@ def _head_notes(config: Any, model: nn.Module, lacks: bool) -> list[Sentence]:
     ]
 
 
-def _notes(folder: Path, files: Sequence[Path], model: nn.Module, info: Mapping[str, Any]) -> list[Sentence]:
-    """What the folder holds and the view does not use."""
+def _notes(folder: Path, files: Sequence[Path], model: nn.Module, left: Sequence[str]) -> list[Sentence]:
+    """What the folder holds and the view does not use; `left`: weights of other heads, layers and towers."""
     shown, notes = type(model).__name__, []
-    if left := sorted(info["unexpected_keys"]):
+    if left:
         notes.append(
             sentence(
                 "weights: the folder also holds {names}, which {model} has no place for: not used here.",

@@ -32,12 +32,14 @@ from model.checkpoints.huggingface.ends import FoundEmbedding, OutputHead, find_
 from model.checkpoints.huggingface.heads import (
     AttentionParts,
     HeadColumns,
+    angles_of,
     cos_and_sin,
     find_parts,
     head_matrices,
     matrix,
 )
 from model.checkpoints.huggingface.languages import Languages
+from model.checkpoints.huggingface.latent import find_latents
 from model.checkpoints.huggingface.probe import SOURCE_TOKENS, Event, ModuleCall, batched, call_model, close, probe
 from model.checkpoints.huggingface.steps import HookedSteps
 from model.checkpoints.huggingface.vocabulary import number_segments
@@ -100,6 +102,8 @@ class HookedModel(Network):
 
     unused: tuple[Sentence, ...] = ()
     """those of `notes` that are about what its folder holds besides"""
+    departures: tuple[Sentence, ...] = ()
+    """what its folder says that it does not use, so that it is not the network that was trained"""
 
     def __init__(self, model: nn.Module) -> None:
         nn.Module.__init__(self)
@@ -427,8 +431,10 @@ class HookedModel(Network):
 
     def _read_projections(self, points: AttentionPoints) -> Projections | None:
         found = self.parts_of(points)
-        if found.w_o is None or not {"q", "k", "v"} <= found.projections.keys():
+        if not found.whole:
             return None
+        if found.latents:
+            return _latent_projections(found, points)
         copies = {"q": 1, "k": points.n_heads // points.n_kv_heads, "v": points.n_heads // points.n_kv_heads}
         learned = {name: head_matrices(found.projections[name], copies[name]) for name in "qkv"}
         arrays = {
@@ -459,7 +465,9 @@ class HookedModel(Network):
         site = next(site for site in self.sites.values() if points in site.points)
         found = self.attention_parts[site]
         kept = {name: heads for name, heads in found.projections.items() if name not in names}
-        self.attention_parts[site] = replace(found, projections=kept, w_o=None if "out" in names else found.w_o)
+        latents = {} if {*names} & {"q", "k", "v"} else found.latents
+        w_o = None if "out" in names else found.w_o
+        self.attention_parts[site] = replace(found, projections=kept, w_o=w_o, latents=latents)
         self._projections.clear()
         self.config = replace(self.config, positions=self._name_positions())
 
@@ -510,6 +518,8 @@ class HookedModel(Network):
             site = self.sites[call.module]
             if site not in found:
                 found[site] = find_parts(call, seen[at[i] + 1 : at[i + 1]], seen[at[i + 1] : at[i + 2]], seen)
+                if not found[site].whole:
+                    found[site] = _with_latents(found[site], call, seen[at[i] + 1 : at[i + 1]], seen)
                 self.notes += _missing(self._place(site.points[0]), site, found[site])
         return found
 
@@ -727,8 +737,22 @@ def _attach_site(module: nn.Module, site: HookedAttention, found: AttentionParts
             heads.module.register_forward_pre_hook(read)
     for shared in {heads.module for heads, _ in found.norms.values() if heads.calls > 1}:
         shared.register_forward_hook(_count_call)  # after the hooks that ask how often it has been called
+    if found.latents:
+        _attach_latents(site, found)
     if found.rotated:
         module.register_forward_pre_hook(partial(_read_angles, site), with_kwargs=True)
+
+
+def _attach_latents(site: HookedAttention, found: AttentionParts) -> None:
+    """The same for the steps A, RMSNorm and B of queries and of keys and values."""
+    for side, name in (("q", "q"), ("kv", "k")):
+        modules = found.latents[name].modules
+        first = modules.get("down") or modules["direct"]
+        point = {"q": "query_input", "k": "key_input"}[name]
+        first.register_forward_pre_hook(partial(_read_input, site, point), with_kwargs=True)
+        for step, part in modules.items():
+            if step != "direct" or "up" not in modules:
+                _after(part, partial(_call_point, site, f"{side}_{'up' if step == 'direct' else step}"), edits=False)
 
 
 def _attach_before(block: Block, i: int, point: _Place) -> None:
@@ -738,6 +762,19 @@ def _attach_before(block: Block, i: int, point: _Place) -> None:
         _after(norms[i - 1].module, point)
     else:
         norms[i].module.register_forward_pre_hook(partial(_move_stream, block.module, point), with_kwargs=True)
+
+
+def _latent_projections(found: AttentionParts, points: AttentionPoints) -> Projections:
+    """One matrix a head for the three steps of each, as `model.trace.Latent` says."""
+    arrays = {
+        f"{part}_{name}": each
+        for name in "qkv"
+        for part, each in zip("wb", found.latents[name].matrices(), strict=True)
+    }
+    w, b = matrix(found.w_o)
+    arrays |= {"w_o": w.unflatten(0, (points.n_heads, -1)), "b_o": torch.zeros_like(w[0]) if b is None else b}
+    biases = any(bool(each.any()) for name, each in arrays.items() if name.startswith("b_"))
+    return Projections(**{name: each.to(w.dtype).cpu().numpy() for name, each in arrays.items()}, biases=biases)
 
 
 def _points(*names: str) -> nn.Module:
@@ -770,12 +807,22 @@ def _missing(place: tuple[str, int], site: HookedAttention, found: AttentionPart
                 "{path}: softmax(q kᵀ) v does not repeat what the model computes; only its weights are read.", path=path
             )
         )
-    lacking = [f"W_{name.upper()}" for name in "qkv" if name not in found.projections]
+    lacking = [f"W_{name.upper()}" for name in "qkv" if name not in found.projections.keys() | found.latents.keys()]
     if found.w_o is None:
         lacking.append("W_O")
     if lacking:
         notes.append(sentence("{path}: {matrices} could not be read.", path=path, matrices=series(lacking)))
     return notes
+
+
+def _with_latents(
+    found: AttentionParts, call: AttentionCall, earlier: Sequence[Event], seen: Sequence[Event]
+) -> AttentionParts:
+    """The parts, with queries, keys and values that pass through a latent vector, if they do."""
+    latents = None if found.w_o is None else find_latents(call, earlier, angles_of(call, seen))
+    if latents is None:
+        return found
+    return AttentionParts({}, {}, ("q", "k"), latents.layout, found.w_o, latents=latents.sources, start=latents.start)
 
 
 def _activation(arrangement: BlockLayout | None) -> str:

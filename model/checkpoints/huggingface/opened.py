@@ -40,6 +40,11 @@ class HookedCheckpoint(Checkpoint):
         return *unused, *(note for note in self.model.notes if note not in unused)
 
     @property
+    def departures(self) -> tuple[str, ...]:
+        """As of every checkpoint."""
+        return self.model.departures
+
+    @property
     def features(self) -> frozenset[Need]:
         """As of every checkpoint, but no layers of our own, and no sines and cosines in another order than ours."""
         lacks = {Need.OWN_LAYERS} | ({Need.ADDED_POSITIONS} if self.config.positions == "sinusoidal" else set())
@@ -47,7 +52,7 @@ class HookedCheckpoint(Checkpoint):
         parts = map(self.model.parts_of, attentions)
         if any(points.sink is not None for points in attentions):
             lacks.add(Need.FULL_ROWS)
-        if any(each.w_o is None or len(each.projections) < 3 for each in parts):
+        if not all(each.whole for each in parts):
             lacks.add(Need.MATRICES)
         if not self.model.head.modules:
             lacks.add(Need.LOGITS)
@@ -131,6 +136,12 @@ class HookedCheckpoint(Checkpoint):
         """As of every checkpoint; a factor by which the model multiplies its queries is in the matrix."""
         _, points = self.model.attentions()[kind, layer]
         columns = {}
+        if self.model.parts_of(points).latents:
+            learned = self.model.projections(points)
+            for name in "qkv":
+                w = getattr(learned, f"w_{name}")
+                columns[name] = np.concatenate(list(w), axis=-1), [head * w.shape[-1] for head in range(len(w))]
+            return columns
         for name, heads in self.model.parts_of(points).projections.items():
             sharing = points.n_heads // len(heads.blocks)
             starts = [heads.blocks[head // sharing] * heads.width for head in range(points.n_heads)]

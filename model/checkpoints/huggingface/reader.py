@@ -11,6 +11,7 @@ from torch import Tensor
 
 from model.checkpoints.huggingface.attention import AttentionPoints
 from model.checkpoints.huggingface.heads import pair_angles
+from model.checkpoints.huggingface.latent import LatentSource
 from model.checkpoints.huggingface.network import Block, HookedModel
 from model.network.network import EMBEDDINGS
 from model.trace import (
@@ -18,6 +19,8 @@ from model.trace import (
     Attention,
     Embedded,
     Kind,
+    Latent,
+    Latents,
     Norm,
     QKNorm,
     Rotary,
@@ -105,12 +108,49 @@ class HookedReader(Reader):
         bias = self.activations.get(f"{path}.bias")
         return {
             "projections": self.model.projections(points),
+            "latents": self._latents(path, points),
             "softcap": points.softcap,
             # T5 gives its cross-attention a bias that is 0 everywhere.
             "bias": bias if bias is not None and bias.any() else None,
             "sink": points.sink,
             "window": read_window(self.activations[f"{path}.mask"], kind),
         }
+
+    def _latents(self, path: str, points: AttentionPoints) -> Latents | None:
+        """The three steps of queries, keys and values that pass through a latent vector."""
+        sources = self.model.parts_of(points).latents
+        if not sources or f"{path}.q_up" not in self.activations:
+            return None
+        return Latents(**{name: self._latent(path, name, source) for name, source in sources.items()})
+
+    def _latent(self, path: str, name: str, source: LatentSource) -> Latent | None:
+        if source.up is None:
+            return None
+        side = "q" if name == "q" else "kv"
+        w_a, b_a = (each.cpu().numpy() for each in source.down_matrix())
+        compressed, normed = (self._rows(path, f"{side}_{step}") for step in ("down", "latent"))
+        compressed = compressed[:, source.rows.cpu().numpy()]
+        direct = (source.direct_columns[0] >= 0).cpu().numpy()
+        w_b = source.up_matrix().to(source.up.weight.dtype)
+        return Latent(
+            w_a, b_a, compressed, source.read_norm, normed, w_b.cpu().numpy(), direct, self._made(path, name, source)
+        )
+
+    def _rows(self, path: str, point: str) -> Array:
+        """(position, width): what a step gave, which some models keep as that of a single head."""
+        found = self.activations[f"{path}.{point}"]
+        return found.reshape(-1, found.shape[-1])
+
+    def _made(self, path: str, name: str, source: LatentSource) -> Array:
+        """(heads, position, width): what the last linear map of each dimension gave."""
+        side, made = "q" if name == "q" else "kv", None
+        parts = [("up", source.columns)] if source.up is not None else []
+        parts += [("down" if parts else "up", source.direct_columns)] if source.direct is not None else []
+        for step, columns in parts:
+            taken, columns = self._rows(path, f"{side}_{step}"), columns.cpu().numpy()
+            found = np.where(columns[:, None] >= 0, np.moveaxis(taken[:, np.maximum(columns, 0)], 0, 1), 0)
+            made = found if made is None else made + found
+        return made
 
     def _inputs(self, path: str, kind: Kind) -> tuple[Array, Array]:
         """What W_Q and what W_K and W_V are applied to; where they were not found, the attention's output stands in."""
@@ -123,6 +163,8 @@ class HookedReader(Reader):
 
     def _before(self, path: str, point: str, group: int) -> tuple[Array, Array] | None:
         """Queries and keys at an earlier point, a key for each query head; None where they were not found."""
+        if sources := self.model.parts_of(self.model.get_submodule(path)).latents:
+            return tuple(self._made(path, name, sources[name]) for name in "qk")
         q, k = (self.activations.get(f"{path}.{name}_{point}") for name in "qk")
         return None if q is None or k is None else (q, k.repeat(group, axis=0) if group > 1 else k)
 
@@ -140,10 +182,12 @@ class HookedReader(Reader):
         found = self.model.parts_of(points)
         if not found.rotated:
             return None
+        if found.latents and f"{path}.q_up" not in self.activations:
+            return None
         before = self._before(path, "normed" if found.norms and not found.norm_last else "pre", group)
         cos, sin = (pair_angles(self.activations[f"{path}.{name}"], found.layout) for name in ("cos", "sin"))
         sin = -sin if found.layout.endswith("backwards") else sin
-        return Rotary(*before, cos, sin, found.layout.startswith("interleaved")) if before else None
+        return Rotary(*before, cos, sin, found.layout.startswith("interleaved"), found.start) if before else None
 
     def _final(self, name: StackName, sublayers: Sequence[SubLayer]) -> Array:
         final = self.activations.get("final" if name in self.predicts else "memory")
