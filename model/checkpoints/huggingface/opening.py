@@ -69,6 +69,8 @@ def open_model(
     words = Vocabulary(tokenizer, vocabulary, types and "token_type_ids" in signature(model.forward).parameters)
     hooked.separator, hooked.pad, hooked.ends = words.separator, words.pad, hooked.find_ends(words.end)
     hooked.check_start()
+    if words.chat_problem:
+        hooked.notes.append(sentence("chat template: {problem} It is not used.", problem=words.chat_problem))
     found = opened(name or type(model).__name__, sha256, hooked, words)
     _try(found)
     return found
