@@ -13,12 +13,12 @@ from model.language import sentence
 
 SECONDS = 3
 """of the processor, that a template or the trial of a tokenizer may take"""
-DEADLINE = 30.0
+DEADLINE = 60.0
 """seconds by the clock, also of a machine that has much else to do"""
-TEMPLATE_BYTES, TOKENIZER_BYTES = 2**28, 2**32
+TEMPLATE_BYTES, TOKENIZER_BYTES = 2**29, 2**32
 """of memory"""
 _PROGRAM = Path(__file__).with_name("limited_process.py")
-_TREATED = 64
+_KEPT = 64
 """chats whose text is kept: a page that is drawn again shows the same one"""
 
 
@@ -41,7 +41,7 @@ def fill_in(template: str, facts: Mapping[str, Any], chats: Sequence[Mapping[str
     return _filled_in(json.dumps({"template": template, "facts": dict(facts), "chats": list(chats)}))
 
 
-@lru_cache(_TREATED)
+@lru_cache(_KEPT)
 def _filled_in(task: str) -> tuple[str, ...]:
     limits = {"kind": "chats", "seconds": SECONDS, "bytes": TEMPLATE_BYTES}
     return tuple(_run(json.loads(task) | limits, sentence("The chat template of this model"))["texts"])

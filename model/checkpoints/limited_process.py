@@ -32,7 +32,7 @@ def main() -> None:
         answer = doing(task)
     except MemoryError:
         answer = {"exceeded": True}
-    except Exception as error:  # whatever the program raises
+    except BaseException as error:  # whatever the program raises; a panic of tokenizers is no Exception
         answer = {"refused": str(error) or type(error).__name__}
     sys.stdout.write(json.dumps(answer))
 
@@ -124,7 +124,6 @@ def _try_tokenizer(task: Mapping[str, Any]) -> dict[str, Any]:
 
     with open(task["path"], encoding="utf-8") as file:
         text = file.read()
-    tokenizer = None
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

@@ -16,15 +16,20 @@ from typing import Any
 from model.checkpoints.files import CheckpointError, UnreadableFile, read_file
 from model.language import sentence
 
-COPIED = re.compile(r".*\.(json|txt|model|spm|jinja|tiktoken|bpe|vocab|codes)")
-"""names of the files that settings and tokenizers are read from"""
+COPIED = re.compile(r".*\.(json|txt|model|spm|jinja|tiktoken|bpe|vocab|codes)(\.v\d+)?")
+"""names of the files that settings and tokenizers may be read from"""
+NEEDED = re.compile(
+    r"((generation_|tokenizer_)?config|tokenizer|special_tokens_map|added_tokens)\.json|(vocab|merges|chat_template).*"
+    r"|.*\.(model|spm|tiktoken)"
+)
+"""those of them without which something would be missing; any other that cannot be read is left out"""
 SETTINGS = {"config.json": 50_000, "generation_config.json": 50_000, "tokenizer_config.json": 250_000}
 """how many values a file of settings may have, those inside others counted; a tokenizer's lists tokens with six each"""
 NAMES_CODE = re.compile(
     r"""_*(
         auto_map | custom_\w+ | trust_remote_code | code_revision     # Python files of a repository
         | (attn|experts)_implementation\w*                            # a repository of kernels, or a function's name
-        | \w*kernel_(config|repo|mapping|implementation) | use_kernels | use_\w+_kernels
+        | \w*kernel_(config|repo|mapping|implementation)
         | compile_config | cache_implementation | cache_config        # what generation would compile, or quantise
         | configuration_files | fast_tokenizer_files | transformers_weights | gguf_file  # another file instead
         | (vocab|merges|tokenizer|spm|source_spm|target_spm|sentencepiece_model|added_tokens|special_tokens_map)_file
@@ -33,6 +38,8 @@ NAMES_CODE = re.compile(
     re.VERBOSE,
 )
 """settings that are dropped: attention is computed here, generation step by step, and files go by their usual names"""
+USES_KERNELS = re.compile(r"use_(\w+_)?kernels")
+"""settings that are turned off: without them a family may look for its kernels"""
 MOST_COPIED = 192 * 2**20
 """bytes of all copies"""
 
@@ -49,7 +56,12 @@ def copies(folder: Path) -> Iterator[Path]:
         for path in sorted(folder.iterdir()):
             if not COPIED.fullmatch(path.name) or path.name.endswith(".index.json") or path.is_dir():
                 continue
-            content = read_settings_file(path) if path.name in SETTINGS else read_file(path)
+            try:
+                content = read_settings_file(path) if path.name in SETTINGS else read_file(path)
+            except UnreadableFile:
+                if NEEDED.fullmatch(path.name):
+                    raise
+                continue
             total += len(content)
             if total > MOST_COPIED:
                 raise UnreadableFile(
@@ -101,5 +113,9 @@ def check_count(path: Path, found: Any, most: int) -> None:
 def without_code(found: Any) -> Any:
     """The settings, and those inside them, without those that name code, classes, kernels or other files."""
     if isinstance(found, dict):
-        return {name: without_code(value) for name, value in found.items() if not NAMES_CODE.fullmatch(name)}
+        return {
+            name: False if USES_KERNELS.fullmatch(name) else without_code(value)
+            for name, value in found.items()
+            if not NAMES_CODE.fullmatch(name)
+        }
     return [without_code(value) for value in found] if isinstance(found, list) else found

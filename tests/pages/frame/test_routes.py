@@ -191,6 +191,20 @@ def test_nginx_writes_no_text_of_a_visitor_to_its_logs(proxied: tuple[int, Path]
     assert (folder / ERRORS).read_text("utf-8") == "", "an error would be written with the request"
 
 
+def test_nginx_gives_one_address_a_part_of_the_room(proxied: tuple[int, Path]) -> None:
+    with ExitStack() as stack:
+
+        def arrive() -> None:
+            for _ in range(101):
+                stack.enter_context(
+                    connect(f"ws://127.0.0.1:{proxied[0]}/_stcore/stream", subprotocols=["streamlit"], open_timeout=60)
+                )
+
+        with pytest.raises(InvalidStatus) as refused:
+            arrive()
+        assert refused.value.response.status_code == 429
+
+
 def test_silent_visitors_leave_room_and_the_health_check_tells(saved_checkpoints: Path, tmp_path: Path) -> None:
     """With far fewer open files than a system grants."""
     address = "ws://127.0.0.1:{}/_stcore/stream"
