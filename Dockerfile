@@ -1,4 +1,6 @@
-# docker build -t attention-explorer . && docker run --rm -p 8501:8501 attention-explorer
+# docker build -t attention-explorer .
+# docker run --rm -p 8501:8501 --read-only --tmpfs /tmp --cap-drop ALL --security-opt no-new-privileges --pids-limit 1024 \
+#   attention-explorer
 FROM python:3.11-slim
 
 # Where there is no GPU, PyTorch's CPU wheels make an image some gigabytes smaller; the address of their index is on
@@ -7,7 +9,7 @@ ARG PIP_EXTRA_INDEX_URL=
 ARG TORCH=
 
 # Threads that spin while they wait starve the other visitors' threads.
-ENV OMP_WAIT_POLICY=PASSIVE PYTHONUNBUFFERED=1
+ENV OMP_WAIT_POLICY=PASSIVE PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 MPLCONFIGDIR=/tmp/matplotlib
 
 RUN useradd --create-home --uid 1000 explorer
 WORKDIR /home/explorer/app
@@ -15,6 +17,7 @@ COPY requirements.txt .
 RUN pip install --no-cache-dir $TORCH -r requirements.txt
 # Owned by root: the app writes nothing, and whoever breaks into it cannot change it.
 COPY . .
+RUN python -m compileall -q app.py model pages viz
 USER explorer
 
 EXPOSE 8501

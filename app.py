@@ -18,6 +18,8 @@ from streamlit.starlette import App
 from pages.frame.command_line import read_arguments
 from pages.frame.html_page import complete_page, has_started, starting
 from pages.frame.menu import route
+from pages.frame.open_files import raise_limit
+from pages.frame.routes import OpenRoutes
 from pages.frame.server_socket import send_small_packets_at_once
 
 
@@ -38,6 +40,7 @@ async def lifespan(_server: App) -> AsyncIterator[None]:
     """When the server starts: load the model and compute the first picture, so that no visitor waits for them."""
     # The menu comes from st.navigation; else Streamlit would take the folder `pages` for its older kind of menu.
     PagesManager.uses_pages_directory = False
+    raise_limit()
     send_small_packets_at_once(asyncio.get_running_loop())
     Thread(target=_warm_up, name="warm-up", daemon=True).start()
     yield
@@ -54,4 +57,6 @@ if __name__ == "__main__":
 else:
     # Before there is a server, so that a sentence on what is wrong is all that it prints.
     read_arguments(sys.argv[1:])
-    app = App(__file__, lifespan=lifespan, middleware=[Middleware(BaseHTTPMiddleware, dispatch=complete_page)])
+    # The outermost completes the answers of the other one, too.
+    around = [Middleware(BaseHTTPMiddleware, dispatch=complete_page), Middleware(OpenRoutes)]
+    app = App(__file__, lifespan=lifespan, middleware=around)

@@ -16,7 +16,7 @@ from sacrebleu.metrics.base import Metric
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 from model.checkpoints.card import digits, in_digits
-from model.checkpoints.files import atomic_write
+from model.checkpoints.files import atomic_write, read_text
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.store import DEFAULT_CHECKPOINT, check_own, checkpoint_path, load_checkpoint
@@ -169,7 +169,7 @@ def _score(metric: Metric, translations: list[str], references: list[str]) -> Me
 
 def record_scores(path: Path, name: str, beam_size: int, scores: Mapping[str, Measured]) -> None:
     """Add the scores of data set `name`, with beam size, intervals and signatures, to a metrics.json."""
-    metrics = json.loads(path.read_text(encoding="utf-8-sig")) if path.exists() else {}
+    metrics = json.loads(read_text(path)) if path.exists() else {}
     metrics[name] = {
         "beam_size": beam_size,
         "scores": {

@@ -12,6 +12,7 @@ from statistics import mean
 
 from model.background.sizes import count_parameters
 from model.checkpoints.card import read_card
+from model.checkpoints.files import read_text
 from model.checkpoints.store import checkpoint_folder, stored_config
 from model.command_line import run_command
 
@@ -144,8 +145,7 @@ def _percent(share: float) -> str:
 
 
 def _read(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file))
+    return list(csv.DictReader(read_text(path).splitlines()))
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int]) -> list[str]:

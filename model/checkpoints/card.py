@@ -4,11 +4,14 @@ import csv
 import json
 import shlex
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from model.checkpoints.files import find_file, read_text
 from model.language import Numeral, Sentence, later, sentence
 
 
@@ -54,6 +57,8 @@ def digits(metric: str) -> int:
     return 2 if metric.endswith(("BLEU", "chrF2")) else 4
 
 
+MOST_FILES = 10_000
+"""of a folder, whose sizes are told"""
 _UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, ArithmeticError, csv.Error)
 """what reading a file of any content may raise"""
 
@@ -68,7 +73,7 @@ def read_card(folder: Path) -> Card:
     def read(name: str, parse: Callable[[str], Any], without: str) -> Any:
         try:
             shared = name == "README.md" and folder.parent.name == "studies"
-            return parse(((folder.parent if shared else folder) / name).read_text(encoding="utf-8-sig"))
+            return parse(read_text((folder.parent if shared else folder) / name))
         except FileNotFoundError:
             missing[name] = sentence("This checkpoint has no {name}: {without}", name=name, without=sentence(without))
         except _UNREADABLE:
@@ -136,9 +141,12 @@ def _weights_hash(text: str) -> str:
 
 def _sizes(folder: Path) -> dict[str, int]:
     sizes: dict[str, int] = {}
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.name.endswith((".tmp", ".new")):
+    for path in sorted(islice(folder.rglob("*"), MOST_FILES)):
+        with suppress(OSError):
+            if not path.is_file() or path.name.endswith((".tmp", ".new")):
+                continue
+            size = find_file(path, folder).stat().st_size
             parts = path.relative_to(folder).parts
             name = parts[0] if len(parts) == 1 else f"{parts[0]}/"
-            sizes[name] = sizes.get(name, 0) + path.stat().st_size
+            sizes[name] = sizes.get(name, 0) + size
     return sizes

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from model.checkpoints.limited import Exceeded, fill_in
 from model.checkpoints.typed_text import one_line
 from model.language import sentence
 from model.trace import Turn
@@ -75,9 +76,9 @@ def fill_in_template(tokenizer: object, turns: Sequence[Turn]) -> FilledTemplate
     """
     turns = [replace(turn, text=turn.text.strip()) for turn in turns]
     _check(turns)
-    text = _render(tokenizer, turns)
     probes = {f"words {number} of nobody": turn for number, turn in enumerate(turns)}
-    filled = _render(tokenizer, [Turn(turn.role, probe) for probe, turn in probes.items()])
+    probing = [Turn(turn.role, probe) for probe, turn in probes.items()]
+    text, filled, bare = _render(tokenizer, (turns, True), (probing, True), (turns, False))
     places = sorted((filled.find(probe), probe) for probe in probes)
     if any(filled.count(probe) != 1 for probe in probes):
         raise ValueError(sentence("The chat template of this model repeats a turn, changes it or leaves it out."))
@@ -95,19 +96,24 @@ def fill_in_template(tokenizer: object, turns: Sequence[Turn]) -> FilledTemplate
         at = end + len(frame)
     if at != len(text) or len(parts) < len(turns) or text[: places[0][0]] != filled[: places[0][0]]:
         raise ValueError(sentence("Where each turn stands in the chat template of this model could not be told."))
-    bare = _render(tokenizer, turns, answers=False)
     if text.startswith(bare) and text != bare:
         parts.append((max(len(bare), parts[-1][1]), len(text), "generation prompt"))
     return FilledTemplate(text, tuple(parts))
 
 
 def has_chat_template(tokenizer: object) -> bool:
-    """True if there is a template that writes more than the message of a user, and leaves that as it is."""
+    """True if there is a template that writes more than the message of a user, and leaves that as it is.
+
+    Raises:
+        Exceeded: the template takes too long, or too much memory.
+    """
     if not getattr(tokenizer, "chat_template", None):
         return False
     message = Turn("user", "another one, 2 \u00d7 longer")
     try:
         filled = fill_in_template(tokenizer, [message])
+    except Exceeded:
+        raise
     except ValueError:
         return False
     (start, end, _), *_ = filled.parts
@@ -148,10 +154,16 @@ def _check(turns: Sequence[Turn]) -> None:
             )
 
 
-def _render(tokenizer: object, turns: Sequence[Turn], answers: bool = True) -> str:
-    chat = [{"role": turn.role, "content": turn.text} for turn in turns]
+def _render(tokenizer: object, *chats: tuple[Sequence[Turn], bool]) -> tuple[str, ...]:
+    """The text of each chat; beside its turns, whether an answer is to follow."""
+    filled = [
+        {"messages": [{"role": turn.role, "content": turn.text} for turn in turns], "add_generation_prompt": answers}
+        for turns, answers in chats
+    ]
     try:
-        return tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=answers)
-    except Exception as error:  # a template is a program of others, and may raise anything
+        return fill_in(tokenizer.get_chat_template(), tokenizer.special_tokens_map, filled)
+    except Exceeded:
+        raise
+    except Exception as error:  # a template is a program of others, and may say anything
         said = one_line(str(error))[:MOST_QUOTED]
         raise ValueError(sentence("The chat template of this model refuses these turns: {said}", said=said)) from error

@@ -1,12 +1,22 @@
-"""Files of checkpoints: hashes, and atomic writing: a reader, even after a crash, finds the old content or the new."""
+"""Files of checkpoints: the one reader of all that a folder holds, and atomic writing: a reader, even after a crash,
+finds the old content or the new.
+
+A folder may come from anybody. What is read of it is a regular file inside it, of at most so many bytes: no link to a
+file elsewhere, no pipe and no device, which would have no end.
+"""
 
 import hashlib
 import json
 import os
+import stat
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+from zipfile import BadZipFile, is_zipfile
+
+import numpy as np
 
 from model.language import sentence
 
@@ -15,6 +25,16 @@ class CheckpointError(ValueError):
     """A checkpoint that is missing or damaged; the message names the file, what was expected, and a remedy."""
 
 
+MOST_BYTES = 64 * 2**20
+"""of a file that is read as a whole; the vocabularies of the largest models have half as many"""
+MOST_TEXT = 4 * 2**20
+"""bytes of a file that a person reads or writes: README.md, a log, settings"""
+MOST_ARRAYS = 2**29
+"""bytes of the arrays in one file"""
+MOST_HEADER = 16 * 2**20
+"""bytes of the names and shapes in a file of weights"""
+MOST_TENSORS = 20_000
+"""of a model; transformers looks at each of their names many times"""
 MOST_QUOTED = 300
 """characters of what a library says"""
 
@@ -25,14 +45,78 @@ def quote(error: BaseException) -> str:
     return f"{text[:MOST_QUOTED]} …" if len(text) > MOST_QUOTED else text.rstrip(".")
 
 
-def read_json_object(path: Path) -> dict[str, Any]:
+class UnreadableFile(CheckpointError, OSError):
+    """What stands at a place in a folder is not read; the message says why."""
+
+
+def find_file(path: Path, folder: Path | None = None) -> Path:
+    """The file itself, once its links are followed.
+
+    Args:
+        path: of the file.
+        folder: of the checkpoint; None: the one that the file stands in.
+
+    Raises:
+        FileNotFoundError: there is none.
+        UnreadableFile: it is no regular file, or stands elsewhere.
+    """
+    found, inside = Path(os.path.realpath(path, strict=True)), (folder or path.parent).resolve()
+    # In the cache of Hugging Face a model's folder holds links to the files beside it.
+    cached = inside.parents[1] / "blobs" if inside.parent.name == "snapshots" else inside
+    if not {inside, cached} & {*found.parents}:
+        raise UnreadableFile(
+            sentence("{path} is a link to a file elsewhere, which is not read. Copy the file itself.", path=path)
+        )
+    if not stat.S_ISREG(found.stat().st_mode):
+        raise UnreadableFile(sentence("{path} is no regular file, and is not read.", path=path))
+    return found
+
+
+@contextmanager
+def open_file(path: Path, folder: Path | None = None, most: int | None = None) -> Iterator[BinaryIO]:
+    """Open a file of a checkpoint's folder; nothing else opens one.
+
+    Args:
+        path: of the file.
+        folder: of the checkpoint; None: the one that the file stands in.
+        most: bytes that it may have; None: as many as it likes, for who reads it piece by piece.
+
+    Raises:
+        FileNotFoundError: there is none.
+        UnreadableFile: it is no regular file, stands elsewhere, or is too large.
+    """
+    found = find_file(path, folder)
+    # Without waiting, should a pipe have taken the place of the file meanwhile.
+    with open(found, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
+        size = os.fstat(file.fileno()).st_size
+        if most is not None and size > most:
+            raise UnreadableFile(
+                sentence("{path} has {size:,} bytes; at most {most:,} are read.", path=path, size=size, most=most)
+            )
+        yield file
+
+
+def read_file(path: Path, folder: Path | None = None, most: int = MOST_BYTES) -> bytes:
+    """The content of a file, which raises as `open_file` does."""
+    with open_file(path, folder, most) as file:
+        return file.read(most)
+
+
+def read_text(path: Path, folder: Path | None = None, most: int = MOST_TEXT) -> str:
+    """The text of a UTF-8 file, which raises as `open_file` does, and UnicodeDecodeError."""
+    return read_file(path, folder, most).decode("utf-8-sig").replace("\r\n", "\n")
+
+
+def read_json_object(path: Path, most: int = MOST_BYTES) -> dict[str, Any]:
     """The names and values of a JSON file.
 
     Raises:
         CheckpointError: it cannot be read, or holds something else.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_file(path, most=most))
+    except UnreadableFile:
+        raise
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
             sentence(
@@ -46,9 +130,65 @@ def read_json_object(path: Path) -> dict[str, Any]:
     return found
 
 
-def sha256(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file."""
-    with open(path, "rb") as file:
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz, whose numbers may take more bytes than the file, which raises as `open_file` does.
+
+    Raises:
+        BadZipFile: it is none.
+        ValueError: an array is damaged, or holds Python objects.
+    """
+    with open_file(path, most=MOST_BYTES) as file:
+        if not is_zipfile(file):
+            raise BadZipFile(sentence("it is no .npz"))
+        with np.load(file, allow_pickle=False) as stored:
+            size = sum(info.file_size for info in stored.zip.infolist())
+            if size > MOST_ARRAYS:
+                raise UnreadableFile(
+                    sentence("its arrays have {size:,} bytes, more than {most:,}", size=size, most=MOST_ARRAYS)
+                )
+            return dict(stored)
+
+
+def find_weights(path: Path, folder: Path | None = None) -> Path:
+    """The file of weights itself, for safetensors to open, once its header is found to be of bearable size.
+
+    Raises:
+        OSError: it cannot be read.
+        UnreadableFile: it is no regular file, stands elsewhere, or has too many tensors.
+    """
+    with open_file(path, folder) as file:
+        length = struct.unpack("<Q", file.read(8).ljust(8, b"\0"))[0]
+        size = os.fstat(file.fileno()).st_size
+        if MOST_HEADER < length < size:
+            raise UnreadableFile(
+                sentence(
+                    "{path}: the names and shapes of its tensors take {size:,} bytes; at most {most:,} are read.",
+                    path=path,
+                    size=length,
+                    most=MOST_HEADER,
+                )
+            )
+        # Counted before the names are read: each tensor says where its numbers stand.
+        check_tensor_count(path, file.read(min(length, size)).count(b'"data_offsets"'))
+    return find_file(path, folder)
+
+
+def check_tensor_count(path: Path, count: int) -> None:
+    """Raise UnreadableFile if a model has too many tensors."""
+    if count > MOST_TENSORS:
+        raise UnreadableFile(
+            sentence(
+                "{path} has {count:,} tensors; models of at most {most:,} are opened.",
+                path=path,
+                count=count,
+                most=MOST_TENSORS,
+            )
+        )
+
+
+def sha256(path: Path, folder: Path | None = None) -> str:
+    """Hexadecimal SHA-256 of a file, which raises as `open_file` does."""
+    with open_file(path, folder) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.store import CheckpointError, checkpoint_path, load_weights, sha256
+from model.checkpoints.files import CheckpointError, sha256
+from model.checkpoints.store import checkpoint_path, load_weights
 from model.language import sentence
 from model.network.families import new_network
 
@@ -37,8 +38,8 @@ def open_snapshot(opened: Checkpoint, step: int) -> Checkpoint:
         )
     model = new_network(opened.config)
     try:
-        load_weights(model, path)
-        weights_hash = sha256(path)
+        load_weights(model, path, folder)
+        weights_hash = sha256(path, folder)
     except (CheckpointError, OSError) as error:
         # The message is shown on screen, where paths of this machine do not belong.
         raise CheckpointError(str(error).replace(str(path), f"snapshots/{path.name}")) from error

@@ -21,7 +21,15 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import pick_device
-from model.checkpoints.files import CheckpointError, atomic_write, read_json_object, sha256
+from model.checkpoints.files import (
+    CheckpointError,
+    atomic_write,
+    find_weights,
+    read_file,
+    read_json_object,
+    read_text,
+    sha256,
+)
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.tokenizer import Tokenizer
@@ -266,7 +274,7 @@ def save_checkpoint(folder: Path, model: Network, tokenizer: Tokenizer, weights:
         config = {"model": values, "sha256": hashes}
         with suppress(CheckpointError):  # there is no earlier version
             _read_config(folder / "config.json")
-            before = json.loads((folder / "config.json").read_text(encoding="utf-8-sig"))
+            before = json.loads(read_text(folder / "config.json"))
             _write_config(folder, config | {"before": {name: before[name] for name in config}})
         for name, path in staged.items():
             path.replace(folder / name)
@@ -385,14 +393,19 @@ def file_stamp(name: str) -> tuple[tuple[str, int, int], ...]:
     return ()
 
 
-def load_weights(model: Network, path: Path) -> None:
+def load_weights(model: Network, path: Path, folder: Path | None = None) -> None:
     """Fill `model` from a safetensors file with exactly the model's tensor names and shapes.
+
+    Args:
+        model: whose weights are replaced.
+        path: of the file.
+        folder: of the checkpoint; None: the one that the file stands in.
 
     Raises:
         CheckpointError: the file cannot be read, or a tensor is missing, unknown, misshapen or not finite.
     """
     try:
-        weights = load_file(path)
+        weights = load_file(find_weights(path, folder))
     except (SafetensorError, OSError) as error:
         raise _damaged(path, sentence("is not a valid safetensors file ({error})", error=sentence_of(error))) from error
     expected = model.weights()
@@ -495,7 +508,7 @@ def _find_matching(folder: Path) -> _Description:
 def _read_config(path: Path) -> list[_Description]:
     """One description, or two while the weights are being replaced."""
     try:
-        config = json.loads(path.read_text(encoding="utf-8-sig"))
+        config = json.loads(read_text(path))
         versions = [config, config["before"]] if "before" in config else [config]
         return [_describe(version) for version in versions]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -541,7 +554,7 @@ def _check_sizes(path: Path, config: TransformerConfig) -> None:
         CheckpointError: it does, or the file's header cannot be read.
     """
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(find_weights(path), framework="pt") as file:
             shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118 - not a mapping
     except (SafetensorError, OSError) as error:
         raise _damaged(path, sentence("is not a valid safetensors file ({error})", error=sentence_of(error))) from error
@@ -571,7 +584,7 @@ def _check_hash(path: Path, expected: str) -> None:
 
 def _read_tokenizer(path: Path, config: TransformerConfig) -> Tokenizer:
     try:
-        tokenizer = Tokenizer(path.read_bytes())
+        tokenizer = Tokenizer(read_file(path))
     except (OSError, ValueError) as error:
         raise _damaged(
             path, sentence("is not a vocabulary of this project ({error})", error=sentence_of(error))

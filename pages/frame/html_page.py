@@ -77,6 +77,8 @@ async def complete_page(request: Request, answer: Callable[[Request], Awaitable[
     """
     response = await _complete(request, answer)
     response.headers["Content-Security-Policy"] = security_policy(request.headers.get("host", ""))
+    # A browser takes no file for another kind than the server says it is.
+    response.headers["X-Content-Type-Options"] = "nosniff"
     return response
 
 

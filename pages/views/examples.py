@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from model.analysis.words import Groups, attention_words, merge, row_tokens
+from model.checkpoints.files import read_text
 from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path, shown_message
 from model.language import sentence
 from model.trace import Trace
@@ -182,7 +183,7 @@ def read_examples(folder: Path) -> Examples:
     """What examples.json in the folder holds; nothing if there is none, and `problem` says why it cannot be read."""
     path = folder / "examples.json"
     try:
-        return _parse(path.read_text(encoding="utf-8-sig"))
+        return _parse(read_text(path))
     except FileNotFoundError:
         return Examples()
     except KeyError as error:

@@ -12,6 +12,8 @@ from pathlib import Path
 from tests.soak.server import ROOT, Server, free_port
 
 CONFIGURATION = ROOT / "deploy" / "nginx.conf"
+ACCESS, ERRORS = "access.log", "errors.log"
+"""what nginx writes of each request, and of what goes wrong"""
 PATIENCE = 10.0
 """seconds that nginx may take to start, and to close connections"""
 
@@ -31,9 +33,11 @@ def balancing(folder: Path, servers: list[Server]) -> Iterator[int]:
         ("server app:8501 max_fails=1 fail_timeout=5s;", addresses),
         ("listen 80;", f"listen 127.0.0.1:{port};"),
         ("/var/cache/nginx/scripts", f"{folder}/scripts"),
+        ("/var/log/nginx/access.log", f"{folder}/{ACCESS}"),
+        ("/var/log/nginx/error.log", f"{folder}/{ERRORS}"),
         (
             "http {",
-            f"http {{ access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; "
+            f"http {{ client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; "
             f"fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;",
         ),
     ):

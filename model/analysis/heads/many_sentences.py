@@ -22,7 +22,7 @@ from model.analysis.heads.induction import induction_scores
 from model.analysis.heads.tally import SCORES as RUN_SCORES
 from model.analysis.heads.tally import Column, Place, Tally, measure
 from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.files import atomic_write
+from model.checkpoints.files import MOST_BYTES, atomic_write, read_arrays, read_text
 from model.checkpoints.store import checkpoint_path, shown_name
 from model.language import later, sentence, sentence_of
 from model.trace import Array, Trace
@@ -409,8 +409,7 @@ def read_distributions(opened: Checkpoint) -> Distributions:
     if not os.path.isfile(path):
         raise ValueError(sentence(MISSING, **about))
     try:
-        with open(path, "rb") as file:  # np.load leaves a damaged file open
-            parts: dict[str, Any] = dict(np.load(file, allow_pickle=False))
+        parts: dict[str, Any] = read_arrays(path)
         places = tuple(zip(*(parts.pop(part).tolist() for part in ("kinds", "layers", "heads")), strict=True))
         weights = str(parts.pop("weights"))
         for part in ("scores", "texts", "relations"):
@@ -435,7 +434,7 @@ def read_heads(opened: Checkpoint) -> ManySentences:
     if not path.is_file():
         raise ValueError(sentence(MISSING, **about))
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
+        content = json.loads(read_text(path, most=MOST_BYTES))
         weights, heads = content.pop("weights"), content.pop("heads")
         listed = ("best", "least", "keys", "queries", "alike", "alike_ov")
         found = ManySentences(

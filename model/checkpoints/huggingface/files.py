@@ -14,7 +14,17 @@ from transformers import AutoTokenizer
 from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
 
 from model.checkpoints.devices import available_memory
-from model.checkpoints.files import CheckpointError, quote, read_json_object, sha256
+from model.checkpoints.files import (
+    MOST_TEXT,
+    CheckpointError,
+    check_tensor_count,
+    find_weights,
+    quote,
+    read_json_object,
+    sha256,
+)
+from model.checkpoints.huggingface.copies import copies
+from model.checkpoints.limited import Exceeded, try_tokenizer
 from model.language import joined, sentence, sentence_of
 
 FILES = ("*.safetensors", "*.json", "*.txt", "*.model", "*.spm", "*.jinja")
@@ -28,7 +38,7 @@ LARGEST_SIZE = 2**31
 """larger than any size of a model"""
 MOST_SHARED = 100
 """layers of a model, all of which may share the tensors of one (ALBERT)"""
-MOST_LABELS = 100_000
+MOST_LABELS = 10_000
 """transformers makes a name for each before anything else is known"""
 POSITIVE = re.compile("(^|_)(n_head|num_heads|attention_heads|key_value_heads|hidden_size|vocab_size|n_embd|d_model)$")
 """sizes without which there is no model"""
@@ -103,7 +113,20 @@ def read_tokenizer(folder: Path) -> Any:
     for name in there:
         read_json_object(folder / name)
     try:
-        return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        with copies(folder) as copy:
+            if (fast := copy / "tokenizer.json").is_file():
+                try_tokenizer(fast, fast.stat().st_size)
+            return AutoTokenizer.from_pretrained(copy, local_files_only=True, trust_remote_code=False)
+    except CheckpointError:
+        raise
+    except Exceeded as error:
+        raise CheckpointError(
+            sentence(
+                "{folder}: {problem} Without its files the model opens and reads token ids.",
+                folder=folder,
+                problem=sentence_of(error),
+            )
+        ) from error
     except Exception as error:
         named = joined(there) if there else sentence("its files")
         raise CheckpointError(
@@ -126,7 +149,7 @@ def _needs_no_vocabulary(folder: Path) -> bool:
 
 def weights_hash(folder: Path) -> str:
     """SHA-256 of the weights' file; of several, that of their hashes, one after the other."""
-    hashes = [sha256(path) for path in weight_files(folder)]
+    hashes = [sha256(path, folder) for path in weight_files(folder)]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
@@ -160,7 +183,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
         raise CheckpointError(
             sentence("{folder} has no config.json: it is no model in transformers' format.", folder=folder)
         )
-    settings = read_json_object(folder / "config.json")
+    settings = read_json_object(folder / "config.json", MOST_TEXT)
     if "model_type" not in settings and (other := _other_format(folder)):
         raise other
     return settings
@@ -203,6 +226,8 @@ def check_settings(folder: Path, settings: Mapping[str, Any], tensors: int) -> N
                 if isinstance(method, str)
                 else sentence("config.json has {name}", name=name),
             )
+        if name in ("id2label", "label2id") and isinstance(value, dict | list):
+            _check_labels(path, len(value))
         if not isinstance(value, int | float) or isinstance(value, bool):
             continue
         # Qwen's max_window_layers counts no layers: it is the first that has a window, if the model has as many.
@@ -231,14 +256,20 @@ def check_settings(folder: Path, settings: Mapping[str, Any], tensors: int) -> N
                     value=value,
                 )
             )
-        if name == "num_labels" and value > MOST_LABELS:
-            raise CheckpointError(
-                sentence(
-                    "{path} describes no model: num_labels is {value:.4g}, and at most 100,000 can be.",
-                    path=path,
-                    value=value,
-                )
+        if name == "num_labels":
+            _check_labels(path, value)
+
+
+def _check_labels(path: Path, count: float) -> None:
+    if count > MOST_LABELS:
+        raise CheckpointError(
+            sentence(
+                "{path} describes no model: it names {count:,} labels, and at most {most:,} can be.",
+                path=path,
+                count=count,
+                most=MOST_LABELS,
             )
+        )
 
 
 def check_memory(folder: Path, parameters: int) -> None:
@@ -339,8 +370,10 @@ def shapes_of(files: Iterable[Path]) -> dict[str, tuple[int, ...]]:
     shapes = {}
     for path in files:
         try:
-            with safe_open(path, framework="pt") as file:
+            with safe_open(find_weights(path), framework="pt") as file:
                 shapes |= {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+        except CheckpointError:
+            raise
         except (SafetensorError, OSError) as error:
             raise CheckpointError(
                 sentence(
@@ -349,6 +382,7 @@ def shapes_of(files: Iterable[Path]) -> dict[str, tuple[int, ...]]:
                     error=quote(error),
                 )
             ) from error
+        check_tensor_count(path, len(shapes))
     return shapes
 
 
@@ -356,7 +390,7 @@ def read_weights(files: Iterable[Path]) -> dict[str, Tensor]:
     """Every tensor by its name; the numbers stay in the files until they are used."""
     weights = {}
     for path in files:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(find_weights(path), framework="pt") as file:
             weights |= {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     return weights
 

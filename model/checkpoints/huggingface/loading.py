@@ -25,6 +25,7 @@ from transformers import (
 )
 
 from model.checkpoints.files import CheckpointError, quote, read_json_object
+from model.checkpoints.huggingface.copies import copies
 from model.checkpoints.huggingface.departures import (
     run_watched,
     say_weights,
@@ -142,9 +143,12 @@ def _writes(model: nn.Module) -> bool:
 def _read_config(folder: Path) -> Any:
     """The configuration, without what it says of how to compute: attention is computed here, whatever it names."""
     try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        with copies(folder) as copy:
+            config = AutoConfig.from_pretrained(copy, local_files_only=True, trust_remote_code=False)
         config._attn_implementation, config._experts_implementation = "eager", None  # of configurations inside, too
         return config
+    except CheckpointError:
+        raise
     except Exception as error:
         raise CheckpointError(
             sentence("{path} cannot be used: {error}.", path=folder / "config.json", error=quote(error))
@@ -319,17 +323,20 @@ def _read_generation_settings(folder: Path, model: nn.Module) -> None:
         read_json_object(folder / "generation_config.json")
     try:
         if model.can_generate():
-            model.adjust_generation_fn(
-                None,
-                False,
-                None,
-                str(folder),
-                force_download=False,
-                local_files_only=True,
-                subfolder="",
-                trust_remote_code=False,
-                **nowhere,
-            )
+            with copies(folder) as copy:
+                model.adjust_generation_fn(
+                    None,
+                    False,
+                    None,
+                    str(copy),
+                    force_download=False,
+                    local_files_only=True,
+                    subfolder="",
+                    trust_remote_code=False,
+                    **nowhere,
+                )
+    except CheckpointError:
+        raise
     except Exception as error:
         raise CheckpointError(
             sentence("{path} cannot be used: {error}.", path=folder / "generation_config.json", error=quote(error))

@@ -78,6 +78,8 @@ def open_model(
     hooked.languages = words.languages
     hooked.separator, hooked.pad, hooked.ends = words.separator, words.pad, hooked.find_ends(words.end)
     hooked.check_start()
+    if words.chat_problem:
+        hooked.notes.append(sentence("chat template: {problem} It is not used.", problem=words.chat_problem))
     found = opened(name or type(model).__name__, sha256, hooked, words)
     _try(found)
     return found

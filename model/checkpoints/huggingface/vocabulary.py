@@ -11,14 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from model.checkpoints.chat import FilledTemplate, fill_in_template, has_chat_template
+from model.checkpoints.files import quote
 from model.checkpoints.huggingface.languages import Languages, find_languages
+from model.checkpoints.limited import Exceeded
 from model.checkpoints.words import number_words
-from model.language import sentence
+from model.language import Sentence, sentence, sentence_of
 from model.trace import Tokens, Turn
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
@@ -52,8 +55,17 @@ class Vocabulary:
         """special tokens that `read` adds to a text"""
         self.reads_text = tokenizer is not None
         """whether a text is words, not token ids"""
-        self.chats = bool(self._spelling) and getattr(tokenizer, "is_fast", False) and has_chat_template(tokenizer)
-        """whether the turns of a chat can be written as in the chats that the model was trained on"""
+        self.chats, self.chat_problem = self._try_chat_template()
+        """whether the turns of a chat can be written as in the chats that the model was trained on; and why not, where
+        the template took too much to find out"""
+
+    def _try_chat_template(self) -> tuple[bool, Sentence | None]:
+        if not self._spelling or not getattr(self._tokenizer, "is_fast", False):
+            return False, None
+        try:
+            return has_chat_template(self._tokenizer), None
+        except Exceeded as error:
+            return False, sentence_of(error)
 
     def __len__(self) -> int:
         return self._size
@@ -120,13 +132,23 @@ class Vocabulary:
             return self._check_ids(self.languages.around(self.encode(text), target))
         text = _check_text(text)
         texts = {"text": None, "text_target": text} if target else {"text": text}
-        return self._check_ids(self._tokenizer(**texts)["input_ids"])
+        return self._check_ids(self._tokenize(**texts)["input_ids"])
 
     def encode(self, text: str) -> list[int]:
         """Token ids without special tokens; raises as `read` does."""
         if self._tokenizer is None:
             return _ids_in(text, self._size)
-        return self._check_ids(self._tokenizer(_check_text(text), add_special_tokens=False)["input_ids"])
+        return self._check_ids(self._tokenize(_check_text(text), add_special_tokens=False)["input_ids"])
+
+    def _tokenize(self, *texts: str | None, **options: Any) -> Any:
+        try:
+            return self._tokenizer(*texts, **options)
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # of tokenizers, which is no Exception
+                raise
+            raise ValueError(
+                sentence("The tokenizer of this model cannot read this text: {error}.", error=quote(error))
+            ) from error
 
     def _check_ids(self, ids: Sequence[int]) -> list[int]:
         """The ids, all of which have an embedding; tokens may have been added to the tokenizer alone."""
@@ -204,7 +226,7 @@ class Vocabulary:
         """The tokens of what `apply_chat_template` gives, each with its role; raises as it does."""
         chat = self._fill_in(turns)
         self.encode(chat.text)  # raises what is wrong with the text
-        found = self._tokenizer(chat.text, add_special_tokens=False, return_offsets_mapping=True)
+        found = self._tokenize(chat.text, add_special_tokens=False, return_offsets_mapping=True)
         spans = [tuple(span) for span in found["offset_mapping"]]
         tokens = self._label_all(list(found["input_ids"]), chat.text, spans)
         return replace(tokens, roles=tuple(chat.role_at(*span) for span in spans), turns=tuple(turns))
@@ -268,7 +290,7 @@ class Vocabulary:
             if joined == text:
                 return [None if mark else place for place, mark in zip(places, special, strict=True)]
         if getattr(self._tokenizer, "is_fast", False):
-            found = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+            found = self._tokenize(text, add_special_tokens=False, return_offsets_mapping=True)
             if places := self._fit(found["input_ids"], map(tuple, found["offset_mapping"]), ids, special):
                 return places
         spans, done, start = [], [], 0

@@ -31,14 +31,7 @@ WITHOUT_THOUGHTS = CHAT_ML.replace("{{ m.content }}", "{{ m.content.split('</thi
 
 
 def tokenizer_with(template: str) -> SimpleNamespace:
-    from transformers.utils.chat_template_utils import render_jinja_template
-
-    def apply(chat: list[dict[str, str]], tokenize: bool, add_generation_prompt: bool) -> str:
-        assert not tokenize
-        rendered, _ = render_jinja_template([chat], chat_template=template, add_generation_prompt=add_generation_prompt)
-        return rendered[0]
-
-    return SimpleNamespace(chat_template=template, apply_chat_template=apply)
+    return SimpleNamespace(chat_template=template, get_chat_template=lambda: template, special_tokens_map={})
 
 
 def said_by(template: str, turns: tuple[Turn, ...]) -> list[tuple[str, str]]:
