@@ -7,13 +7,13 @@ from pathlib import Path
 from model.language import speaking, tr
 from model.needs import Need
 from pages import PAGES, Page
-from pages.frame.search import Hit, find
+from pages.frame.search import find
 from pages.lessons import lessons
 from pages.text import languages
 from pages.views.glossary import terms
 
 SEARCHES = tomllib.loads(Path(__file__).with_name("searches.toml").read_text(encoding="utf-8"))
-FIRST, AMONG_THREE = 0.24, 0.27
+FIRST, AMONG_THREE = 0.9, 0.97
 """shares of the list that lead to their place with the first result, and with one of the first three"""
 WIDGETS = {("training", "Train it in front of you")}
 """tabs that are no views"""
@@ -35,11 +35,11 @@ def places() -> frozenset[tuple[str, ...]]:
     return frozenset(found)
 
 
-def place_of(hit: Hit) -> tuple[str, ...]:
-    """Where a result leads, in English."""
-    tabs = {tr(view.tab or view.title): view.tab or view.title for page in pages() for view in page.views}
-    opened = next(iter(hit.query.values()), "")
-    return (hit.page, tabs.get(opened, opened)) if opened else (hit.page,)
+def places_found(word: str) -> list[tuple[str, ...]]:
+    """Where the results lead; those of the name that is clicked first, where the word is nowhere."""
+    found = find(word, frozenset(Need))
+    found = find(found.alike[0], frozenset(Need)) if found.alike else found
+    return [hit.entry.place for hit in found.hits if hit.entry]
 
 
 def ranks() -> dict[tuple[str, str], int | None]:
@@ -48,7 +48,7 @@ def ranks() -> dict[tuple[str, str], int | None]:
     for code, searches in SEARCHES.items():
         with speaking(languages()[code]):
             for word, place in searches.items():
-                led = [place_of(hit)[: len(place)] == tuple(place) for hit in find(word, frozenset(Need))]
+                led = [one[: len(place)] == tuple(place) for one in places_found(word)]
                 found[code, word] = led.index(True) if True in led else None
     return found
 
