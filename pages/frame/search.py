@@ -26,8 +26,8 @@ WORD = "search-word"
 """in the session: what is typed"""
 MOST = 12
 """results of the texts, and of any other sort, that are shown"""
-MOST_OF_A_SORT: Mapping[str, int] = MappingProxyType({"Word": 2, "Token": 4})
-"""the same where it is fewer"""
+MOST_WORDS, MOST_TOKENS = 2, 4
+"""words of the glossary, and tokens of the run, among them"""
 HEAD = (
     r"第?\s*(?:l|layer|{layer})\s*(\d{{1,4}})\s*[,，、./ -]?\s*第?\s*(?:h|head|{head})\s*(\d{{1,4}})",
     r"第?\s*(\d{{1,4}})\s*{layer}\s*[,，、]?\s*(?:第?\s*(\d{{1,4}})\s*个?\s*{head}|{head}\s*(\d{{1,4}}))",
@@ -130,9 +130,19 @@ def find(
         said, alike = _index_in(language().code).search(word)
     except NoFullText:
         return Found((*heads, *named, *others), texts=False)
-    best = sorted(said[:MOST], key=lambda entry: not set(entry.needs) <= set(features))
+    best = sorted(_best(said), key=lambda entry: not set(entry.needs) <= set(features))
     hits = [*heads, *named, *(Hit(entry.sort, entry.name, entry) for entry in best), *others]
     return Found(tuple(hits), None if alike is None or named or heads else tuple(alike))
+
+
+def _best(said: Sequence[Entry]) -> list[Entry]:
+    """Those that are shown: few words of the glossary, and each place once, which a word may have named already."""
+    best: list[Entry] = []
+    for entry in said:
+        words = sum(one.sort == "Word" for one in best)
+        if words < MOST_WORDS if entry.sort == "Word" else entry.place not in [one.place for one in best]:
+            best.append(entry)
+    return best[:MOST]
 
 
 def _index_in(code: str) -> Index:
@@ -201,7 +211,7 @@ def show_hits(word: str, found: Found, acts: Mapping[Act, Callable[[], Any]]) ->
     with st.container(gap="xxsmall"):
         for hit in found.hits:
             counts[hit.sort] = counts.get(hit.sort, 0) + 1
-            if counts[hit.sort] <= MOST_OF_A_SORT.get(hit.sort, MOST):
+            if counts[hit.sort] <= (MOST_TOKENS if hit.sort == "Token" else MOST):
                 _show(hit, word, f"hit-{hit.sort}-{counts[hit.sort]}", acts)
     component("search")(key="search-keys", data={"word": word}, height=1)
 
@@ -221,7 +231,8 @@ def _show(hit: Hit, word: str, key: str, acts: Mapping[Act, Callable[[], Any]]) 
     elif hit.sort == "Word":
         show_term(next(term for term in terms() if term.key == hit.entry.key))
     else:
-        _show_entry(hit.entry, word)
+        with st.container(key=f"found-{key}", gap=None):
+            _show_entry(hit.entry, word)
 
 
 def _show_entry(entry: Entry, word: str) -> None:
