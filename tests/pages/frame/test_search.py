@@ -16,6 +16,8 @@ from pages.lessons import lessons
 from pages.text import languages
 from pages.views import OPEN_SECTION
 from pages.views.glossary import terms
+from pages.widgets.controls import OPEN_TAB
+from pages.widgets.page_links import link_with, linked_pages
 
 ALL = frozenset(Need)
 KINDS = (
@@ -195,6 +197,20 @@ def test_a_head_and_a_token_of_the_search_are_chosen(open_app) -> None:
 def test_a_word_that_is_nowhere_gets_a_sentence_and_is_plain_text(word: str, open_app) -> None:
     app = open_search(open_app("pages/masks.py"), word)
     assert any(f"Nothing here is called “{word}”" in element.value for element in app.text)
+
+
+@pytest.mark.parametrize("code", ["en", "de", "zh"])
+def test_a_link_names_the_tab_as_it_is_called_on_screen(code: str, monkeypatch) -> None:
+    links = []
+    monkeypatch.setattr("streamlit.page_link", lambda *_, query_params, **__: links.append(query_params))
+    before = linked_pages.set({page.path: page.path for pages in PAGES.values() for page in pages})
+    try:
+        with speaking(languages()[code]):
+            for term in (term for term in terms() if term.query):
+                link_with(term.place, term.page, **term.to)
+                assert links[-1][OPEN_TAB] == tr(term.tab)
+    finally:
+        linked_pages.reset(before)
 
 
 def test_a_click_on_what_a_mistyped_word_may_mean_searches_for_it(open_app) -> None:
