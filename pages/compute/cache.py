@@ -165,7 +165,7 @@ def _copy_on_cpu(opened: Checkpoint) -> Checkpoint:
 def _array_bytes(value: Any) -> int:
     if isinstance(value, np.ndarray):
         return value.nbytes
-    if isinstance(value, str):
+    if isinstance(value, str | bytes):
         return len(value)
     if isinstance(value, Checkpoint):
         if value.name in offered_models():

@@ -137,8 +137,8 @@ def _show_search(translator: Translator | None, pages: Mapping[str, "st.Page"]) 
     features = translator.features if translator else frozenset()
     tokens: Sequence[Token] = st.session_state.get(TOKENS, ())
     kinds = translator.kinds if translator else ()
-    hits = find(word, features=features, tokens=tokens, kinds=kinds, actions=tuple(_actions()))
-    show_hits(word, hits, _actions())
+    found = find(word, features=features, tokens=tokens, kinds=kinds, actions=tuple(_actions()))
+    show_hits(word, found, _actions())
 
 
 def _actions() -> Mapping[Act, Callable[[], Any]]:

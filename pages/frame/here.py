@@ -10,6 +10,7 @@ from model.run import Place
 from model.trace import Kind
 from pages import PAGES
 from pages.frame.menu import HOME
+from pages.views import OPEN_SECTION, section_key
 from pages.widgets.canvas import component
 from pages.widgets.chart import HERE, is_dark, is_narrow
 from pages.widgets.controls import OPEN_TAB, set_controls
@@ -44,6 +45,8 @@ def show_here(
     data = {"kinds": columns, "place": vars(place), "section": page[0], "page": page[1], "off": off or not kinds}
     data["entries"] = [*ENTRIES, tabs[0]]
     data["tab"] = asked if (asked := st.query_params.get(OPEN_TAB, "")) != tabs[1] else ""
+    # A link inside the app leads to a section once; the address does not keep it.
+    data["leads"] = section_key(asked) if (asked := st.query_params.pop(OPEN_SECTION, "")) else ""
     data["at"] = {key: st.query_params.get(key, "") for key in data["entries"]}
     data["lacks"] = {} if features is None else lacking(features)
     data["texts"] = {key: st.session_state[key] or "" for key in TEXTS if key in st.session_state}

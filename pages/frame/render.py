@@ -27,7 +27,7 @@ from pages.frame.bar import offer_export
 from pages.frame.course import COURSE
 from pages.frame.open_page import choose_checkpoint, is_first_visit, open_page, show_answer
 from pages.frame.present_row import place_present_row, show_present_row
-from pages.views import OUTCOME, Control, Offer, OnRequest, Result, View, call
+from pages.views import OUTCOME, Control, Offer, OnRequest, Result, View, call, section_key
 from pages.views.attention_step_by_step import STEP
 from pages.views.words import Block, cited_sections, pictures
 from pages.widgets import controls
@@ -171,7 +171,8 @@ def _draw_with_foot(
     # Views in frames are read one after the other: Present shows all of them, in large letters.
     with st.container(key=PRESENT_TEXT) if presents() else nullcontext():
         for view in views:
-            with st.container(border=True) if view.tab else nullcontext():
+            below = view.tab or len(views) > 1
+            with st.container(border=bool(view.tab), key=section_key(view.title)) if below else nullcontext():
                 if view.tab:
                     st.markdown(f"### {tr(view.title)}" if presents() else f"**{tr(view.title)}**")
                 elif len(views) > 1 and view.title != page_of(f"{view.page}.py").title:

@@ -1,20 +1,20 @@
-"""The search of the bar: pages, tabs, words of the field, tokens and heads of the run, and actions."""
+"""The search of the bar: all that the app says, tokens and heads of the run, and actions."""
 
-import difflib
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from types import MappingProxyType
 from typing import Any
 
 import streamlit as st
 
-from model.language import joined, language, later, quoted, tr
+from model.language import language, tr
 from model.needs import Need
 from model.run import Place
 from model.trace import Kind, Trace
-from pages import PAGES, Page, page_of
+from pages.compute.cache import cached, put
+from pages.frame.full_text import Index, NoFullText, build_index, line_around
+from pages.frame.said import Entry
 from pages.views.glossary import terms
 from pages.widgets.canvas import component
 from pages.widgets.controls import set_controls
@@ -25,18 +25,15 @@ from viz.tokens import as_markdown, labels
 WORD = "search-word"
 """in the session: what is typed"""
 MOST = 12
-"""results that are shown"""
-MOST_OF_A_SORT = 4
+"""results of the texts, and of any other sort, that are shown"""
+MOST_WORDS, MOST_TOKENS = 2, 4
+"""words of the glossary, and tokens of the run, among them"""
 HEAD = (
     r"第?\s*(?:l|layer|{layer})\s*(\d{{1,4}})\s*[,，、./ -]?\s*第?\s*(?:h|head|{head})\s*(\d{{1,4}})",
     r"第?\s*(\d{{1,4}})\s*{layer}\s*[,，、]?\s*(?:第?\s*(\d{{1,4}})\s*个?\s*{head}|{head}\s*(\d{{1,4}}))",
 )
 """how a head is written, with the words of a language: L1H1, layer 1 head 1; 第 1 层头 1, 第 1 层第 1 个头"""
-CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
-"""letters of languages that put no space between words"""
-CLOSE = 0.7
-"""how alike a mistyped word is, from 0 to 1"""
-ICONS = {"Word": "menu_book", "Token": "token", "Head": "grid_view", "Tab": "tab"}
+ICONS = {"Token": "token", "Head": "grid_view"}
 """Material symbols; a page and an action have their own"""
 
 
@@ -64,40 +61,28 @@ class Token:
 
 @dataclass(frozen=True)
 class Hit:
-    """A result."""
+    """A result: something that is said somewhere, something that is chosen, or something that is done."""
 
     sort: str
-    """Page, Tab, Word, Token, Head or Action"""
+    """that of its entry; Token, Head or Action"""
     name: str
-    names: tuple[str, ...] = ()
-    """other names by which it is found"""
+    entry: Entry | None = None
     text: str = ""
-    """what is said about it: a word in it is a weaker hit"""
-    page: str = ""
-    """the file that it leads to, without .py"""
-    query: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """parameters of the link to it"""
+    """what is said about it beside its name"""
     sets: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """controls that it sets, and their values"""
-    needs: tuple[Need, ...] = ()
-    """of the opened model"""
     act: Act | None = None
 
-    def distance(self, wanted: str) -> int | None:
-        """How far the name is from these words; None: they are nowhere."""
-        names = [name.casefold() for name in (self.name, *self.names)]
-        if wanted in names:
-            return 0
-        if any(name.startswith(wanted) for name in names):
-            return 1
-        words = wanted.split()
-        if any(all(re.search(rf"\b{re.escape(word)}", name) for word in words) for name in names):
-            return 2
-        if any(all(word in name for word in words) for name in names):
-            return 3
-        text = " ".join((*names, self.text.casefold()))
-        starts = (("" if CJK.match(word) else r"(?<!\w)") + re.escape(word) for word in words)
-        return 4 if all(re.search(start, text) for start in starts) else None
+
+@dataclass(frozen=True)
+class Found:
+    """The results, the best first."""
+
+    hits: tuple[Hit, ...] = ()
+    alike: tuple[str, ...] | None = None
+    """names that a word which is nowhere may mean; None: every word is somewhere"""
+    texts: bool = True
+    """whether this Python can search texts"""
 
 
 def tokens_of(trace: Trace, kind: str) -> tuple[Token, ...]:
@@ -123,8 +108,8 @@ def find(
     tokens: Sequence[Token] = (),
     kinds: Sequence[Kind] = (),
     actions: Sequence[Act] = (),
-) -> list[Hit]:
-    """The results, the best first; without a word the actions and the pages.
+) -> Found:
+    """What there is of a word; without a word the actions.
 
     Args:
         word: as typed.
@@ -136,46 +121,42 @@ def find(
     wanted = " ".join(word.casefold().split())
     acts = [Hit("Action", act.name, text=act.others, act=act) for act in actions]
     if not wanted:
-        return acts
-    pool = [*acts, *_pages_and_tabs(), *_words(), *(_token(token) for token in tokens)]
-    ranked = [(hit.distance(wanted), hit) for hit in pool]
-    hits = [hit for far, hit in sorted((pair for pair in ranked if pair[0] is not None), key=lambda pair: pair[0])]
-    hits = [*_heads(wanted, kinds), *hits]
-    return sorted(hits, key=lambda hit: not set(hit.needs) <= set(features))
+        return Found(tuple(acts))
+    own = [*acts, *map(_token, tokens)]
+    named = [hit for hit in own if _has(hit.name, wanted)]
+    others = [hit for hit in own if hit not in named and _has(f"{hit.name} {hit.text}", wanted)]
+    heads = list(_heads(wanted, kinds))
+    try:
+        said, alike = _index_in(language().code).search(word)
+    except NoFullText:
+        return Found((*heads, *named, *others), texts=False)
+    best = sorted(_best(said), key=lambda entry: not set(entry.needs) <= set(features))
+    hits = [*heads, *named, *(Hit(entry.sort, entry.name, entry) for entry in best), *others]
+    return Found(tuple(hits), None if alike is None or named or heads else tuple(alike))
 
 
-def _pages_and_tabs() -> tuple[Hit, ...]:
-    return _pages_and_tabs_in(language().code)
+def _best(said: Sequence[Entry]) -> list[Entry]:
+    """Those that are shown: few words of the glossary, and each place once, which a word may have named already."""
+    best: list[Entry] = []
+    for entry in said:
+        words = sum(one.sort == "Word" for one in best)
+        if words < MOST_WORDS if entry.sort == "Word" else entry.place not in [one.place for one in best]:
+            best.append(entry)
+    return best[:MOST]
 
 
-@cache
-def _pages_and_tabs_in(_code: str) -> tuple[Hit, ...]:
-    found: list[Hit] = []
-    for section, pages in PAGES.items():
-        for page in pages:
-            about = f"{tr(section)} {tr(page.summary)} {tr(page.look_for)}"
-            names = tuple({page.title} - {tr(page.title)})
-            found.append(Hit("Page", tr(page.title), names, about, page=page.name, needs=page.needs))
-            if not page.stacked:
-                found += _tabs(page)
-    return tuple(found)
+def _index_in(code: str) -> Index:
+    """That of a language, built once for all sessions: two that come at the same time may both build it."""
+    index = cached("search", code)
+    if index is None:
+        put(index := build_index(), "search", code)
+    return index
 
 
-def _tabs(page: Page) -> Iterator[Hit]:
-    for title, needs in {view.tab or view.title: view.needs for view in page.views}.items():
-        known = tuple(need for need in needs if isinstance(need, Need))
-        name, needed = tr(title), (*page.needs, *known)
-        names = tuple({title} - {name})
-        yield Hit("Tab", name, names, tr(page.title), page=page.name, query={page.tabs_key: name}, needs=needed)
-
-
-def _words() -> tuple[Hit, ...]:
-    """The terms, which are found by their English names, too."""
-    found = []
-    for term in terms():
-        names = tuple(dict.fromkeys([*term.others, *({term.key} - {term.name})]))
-        found.append(Hit("Word", term.name, names, term.text, page=term.page, query=term.query))
-    return tuple(found)
+def _has(text: str, wanted: str) -> bool:
+    """Whether each word that is wanted begins a word of the text; of Chinese, whether it is in it."""
+    text = text.casefold()
+    return all(re.search(("" if word[0] > "\u2e7f" else r"(?<!\w)") + re.escape(word), text) for word in wanted.split())
 
 
 def _token(token: Token) -> Hit:
@@ -199,30 +180,43 @@ def _heads(wanted: str, kinds: Sequence[Kind]) -> Iterator[Hit]:
 
 def keep_word() -> None:
     """Before the dialog opens: it begins without a word."""
-    st.session_state[WORD] = ""
+    type_word("")
 
 
-def show_hits(word: str, hits: Sequence[Hit], acts: Mapping[Act, Callable[[], Any]]) -> None:
+def type_word(word: str) -> None:
+    """Before the dialog runs again: as if this had been typed."""
+    st.session_state[WORD] = word
+
+
+def show_hits(word: str, found: Found, acts: Mapping[Act, Callable[[], Any]]) -> None:
     """The results as links and buttons, or a sentence that says what to do."""
     if not word.strip():
         st.caption(
             tr(
-                "Pages and tabs by their names, words of the field with what they mean, tokens of this run, "
-                "heads such as L1H1 or “cross L3H3”, and what can be done here:"
+                "All that stands here, by its name or by a word in it; people, symbols and numbers, too; tokens of "
+                "this run, heads such as L1H1 or “cross L3H3”, and what can be done here:"
             )
         )
-    elif not hits:
-        _say_nothing_there(word)
+    elif not found.texts:
+        st.info(
+            tr(
+                "The texts cannot be searched here, because the SQLite of this Python has no full-text search (FTS5). "
+                "Tokens, heads and actions are found; pages are in the menu, words in the glossary."
+            ),
+            icon=":material/info:",
+        )
+    elif found.alike is not None:
+        _say_nothing_there(word, found.alike)
     counts: dict[str, int] = {}
     with st.container(gap="xxsmall"):
-        for hit in hits:
+        for hit in found.hits:
             counts[hit.sort] = counts.get(hit.sort, 0) + 1
-            if counts[hit.sort] <= (MOST if hit.sort in ("Action", "Head") else MOST_OF_A_SORT):
-                _show(hit, f"hit-{hit.sort}-{counts[hit.sort]}", acts)
+            if counts[hit.sort] <= (MOST_TOKENS if hit.sort == "Token" else MOST):
+                _show(hit, word, f"hit-{hit.sort}-{counts[hit.sort]}", acts)
     component("search")(key="search-keys", data={"word": word}, height=1)
 
 
-def _show(hit: Hit, key: str, acts: Mapping[Act, Callable[[], Any]]) -> None:
+def _show(hit: Hit, word: str, key: str, acts: Mapping[Act, Callable[[], Any]]) -> None:
     name = as_markdown(hit.name)
     if hit.act:
         icon = f":material/{hit.act.icon}:"
@@ -235,22 +229,28 @@ def _show(hit: Hit, key: str, acts: Mapping[Act, Callable[[], Any]]) -> None:
         if st.button(label, key=key, icon=icon, type="tertiary", on_click=set_controls, args=(dict(hit.sets),)):
             st.rerun()
     elif hit.sort == "Word":
-        _show_word(hit)
+        show_term(next(term for term in terms() if term.key == hit.entry.key))
     else:
-        where = f" · {tr(page_of(f'{hit.page}.py').title)}" if hit.sort == "Tab" else ""
-        link_with(f"{name}{where}", hit.page, **hit.query)
+        with st.container(key=f"found-{key}", gap=None):
+            _show_entry(hit.entry, word)
 
 
-def _show_word(hit: Hit) -> None:
-    show_term(next(term for term in terms() if term.name == hit.name))
+def _show_entry(entry: Entry, word: str) -> None:
+    """A link that names page, tab and section, and below it a line of the text in which the word is."""
+    *around, last = entry.titles
+    where = " › ".join(map(as_markdown, around))
+    link_with(f"**{as_markdown(last)}**{f' · {where}' if where else ''}", entry.place[0], **entry.query)
+    before, hit, after = line_around(entry, word)
+    if before or hit or after:
+        st.caption(f"{as_markdown(before)}{f'**{as_markdown(hit)}**' if hit else ''}{as_markdown(after)}")
 
 
-def _say_nothing_there(word: str) -> None:
-    names = {name.casefold(): name for hit in (*_pages_and_tabs(), *_words()) for name in (hit.name, *hit.names)}
-    close = difflib.get_close_matches(" ".join(word.casefold().split()), names, n=3, cutoff=CLOSE)
-    text = [tr("Nothing here is called “{word}”.", word=word.strip()[:100])]
-    if close:
-        words = joined((quoted(names[name]) for name in close), later("{before} or {one}"))
-        text.append(tr("Did you mean {words}?", words=words))
-    text.append(tr("Try a word such as softmax, a token of your sentence, a head such as L1H1, or the name of a page."))
-    st.text(" ".join(text))
+def _say_nothing_there(word: str, alike: Sequence[str]) -> None:
+    st.text(tr("Nothing here is called “{word}”.", word=word.strip()[:100]))
+    if not alike:
+        st.text(tr("Try a word such as softmax, a token of your sentence, a head such as L1H1, or the name of a page."))
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(tr("Did you mean"), width="content")
+        for number, name in enumerate(alike):
+            st.button(as_markdown(name), key=f"mean-{number}", on_click=type_word, args=(name,))

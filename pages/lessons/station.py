@@ -9,7 +9,7 @@ from model.needs import Need
 from model.run import Run
 from model.trace import KIND_TITLES
 from pages.lessons.question import Answer, Question, read, read_question
-from pages.text import LESSON, translate_entry
+from pages.text import ALSO, LESSON, translate_entry
 from pages.views.chosen_token import query_of
 from pages.views.words import evaluate
 from viz.tokens import word
@@ -29,6 +29,8 @@ class Station:
 
     slug: str
     """in the URL and in the browser's list of finished stations"""
+    also: tuple[str, ...] = ()
+    """names by which the search finds it, too"""
     title: str
     source: str
     kind: str
@@ -96,6 +98,8 @@ class Lesson:
     """what one knows afterwards, in a sentence"""
     minutes: int
     stations: tuple[Station, ...]
+    also: tuple[str, ...] = ()
+    """names by which the search finds it, too"""
 
     def name(self, number: int) -> str:
         """Of one of its stations, in the browser's list."""
@@ -105,7 +109,10 @@ class Lesson:
 def read_lesson(name: str) -> Lesson:
     """The lesson in NAME.toml; what only code can read off a run for its answers is in NAME.py."""
     texts, functions = read(name), vars(import_module(f"pages.lessons.{name}"))
-    entries, own = texts.pop("station"), {one: texts.pop(one) for one in ("title", "about", "minutes")}
+    entries, own = (
+        texts.pop("station"),
+        {one: texts.pop(one) for one in ("title", "about", "minutes", ALSO) if one in texts},
+    )
     file = f"lessons/{name}.toml"
     entries = [translate_entry(entry, file, entry["slug"]) for entry in entries]
     stations = tuple(_station(texts | entry, functions) for entry in entries)

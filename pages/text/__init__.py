@@ -26,6 +26,10 @@ WORDS = ("name", "others", "title", "about", "text", "do", "look_for", "ask", "h
 """fields of terms, lessons, stations and questions that are translated"""
 FROM = "from"
 """the field with the stamp of the English"""
+ALSO = "also"
+"""the field with names by which the search finds an entry, too: never shown, and each language has its own"""
+NAMES = re.compile(r"^\{# also: (.*?) #\}\n", re.MULTILINE)
+"""the same of a section, in the line below its title: `{# also: warmup; warming up #}`"""
 LESSON = "lesson"
 """key of a lesson's title and subject, beside those of its stations"""
 _STAMP = re.compile(r"\A\s*\{# from (\w+) #\}[ \t]*\n?")
@@ -65,7 +69,7 @@ def sections_of(text: str) -> dict[str, str]:
 
 def stamp(text: str) -> str:
     """Of an English text, by which a change of it is noticed."""
-    return hashlib.sha256(text.strip().encode()).hexdigest()[:8]
+    return hashlib.sha256(NAMES.sub("", text).strip().encode()).hexdigest()[:8]
 
 
 def stamp_of(entry: Mapping[str, Any]) -> str:
@@ -93,10 +97,10 @@ def translate_entry(entry: Mapping[str, Any], file: str, key: str) -> dict[str, 
         key: of the entry in it.
     """
     own = _entries(language().code, file).get(key, {})
-    words = words_of(entry)
+    words, also = words_of(entry), tuple(dict.fromkeys([*own.get(ALSO, ()), *entry.get(ALSO, ())]))
     if not {*words} - {"others"} <= {*own}:
-        return dict(entry)
-    return dict(entry) | {name: _marked(own[name]) for name in words if name in own}
+        own = {}
+    return dict(entry) | {name: _marked(own[name]) for name in words if name in own} | ({ALSO: also} if also else {})
 
 
 def _marked(words: str | list[str]) -> Any:

@@ -25,7 +25,7 @@ from model.trace import KIND_TITLES
 from pages import PAGES
 from pages.lessons import ORDER
 from pages.lessons.question import FOLDER
-from pages.text import FROM, LABELS, LESSON, STRINGS, TEXT, sections_of, split_stamp, stamp, stamp_of, words_of
+from pages.text import ALSO, FROM, LABELS, LESSON, STRINGS, TEXT, sections_of, split_stamp, stamp, stamp_of, words_of
 from viz.drawing import SCRIPTS
 from viz.steps.steps import all_steps
 
@@ -203,7 +203,7 @@ def _faults_of_entry(where: str, english: Mapping[str, Any], own: Mapping[str, A
         yield f"{where} is stale: the English has {stamp_of(english)} now"
     if lacking := {*words} - {*own} - {"others"}:
         yield f"{where} lacks {', '.join(sorted(lacking))}"
-    if more := {*own} - {*words} - {FROM}:
+    if more := {*own} - {*words} - {FROM, ALSO}:
         yield f"{where} has {', '.join(sorted(more))}, which the English has not"
     for name in {*words} & {*own} - {"others"}:
         texts = [text if isinstance(text, list) else [text] for text in (words[name], own[name])]

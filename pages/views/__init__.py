@@ -8,6 +8,7 @@ pages/views/standalone.py as HTML and as JSON, for a notebook and for a page wit
 """
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,6 +29,8 @@ from viz.forms import Canvas, Document, Form, Outcome, Table, Texts
 
 ANSWER = "Answer"
 """title of the view that answers a page's question in one line; it stands below the heading, and is no tab"""
+OPEN_SECTION = "open_section"
+"""in the URL: the section, below others on a page or in a tab, that a link inside the app leads to, in English"""
 OUTCOME = "outcome"
 """the parameter of a view that gets what its work on request returned"""
 MOST_ROWS = 20_000
@@ -269,6 +272,11 @@ def answer_of(module: str) -> View | None:
 def _defined(module: str) -> list[View]:
     values = vars(import_module(module)).values()
     return [one for one in values if isinstance(one, View) and one.function.__module__ == module]
+
+
+def section_key(title: str) -> str:
+    """Of the place on the page of a view that stands below others, by its English title."""
+    return "-".join(["section", *re.findall("[A-Za-z0-9]+", title)])
 
 
 def call(function: Callable, run: Run, values: Mapping[str, Any]) -> Any:

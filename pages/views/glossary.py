@@ -14,7 +14,7 @@ from model.background.layer_size import LayerSize
 from model.language import language, tr
 from pages import page_of
 from pages.text import TEXT, translate_entry
-from pages.views import Result, Run, answer, view
+from pages.views import OPEN_SECTION, Result, Run, answer, view
 from pages.views.controls import text
 from pages.views.words import fill
 
@@ -28,6 +28,9 @@ class Live:
     query: Mapping[str, str] = field(default_factory=dict)
     """what to add to that page's URL: the tab"""
 
+    section: str = ""
+    """English title of the section in that tab; empty: the tab as a whole"""
+
     @property
     def tab(self) -> str:
         """The title of the tab that shows it; empty if the page itself does."""
@@ -35,13 +38,18 @@ class Live:
 
     @property
     def place(self) -> str:
-        """The titles of the page and of the tab."""
-        return ": ".join(map(tr, filter(None, (page_of(f"{self.page}.py").title, self.tab))))
+        """The titles of the page, of the tab and of the section."""
+        return ": ".join(map(tr, filter(None, (page_of(f"{self.page}.py").title, self.tab, self.section))))
+
+    @property
+    def to(self) -> dict[str, str]:
+        """Parameters of the link to it."""
+        return dict(self.query) | ({OPEN_SECTION: self.section} if self.section else {})
 
     @property
     def link(self) -> str:
         """Where it is, as texts of views name it."""
-        return f"{self.page}?{urlencode(self.query)}".rstrip("?")
+        return f"{self.page}?{urlencode(self.to)}".rstrip("?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +63,8 @@ class Term(Live):
     """what it means"""
     others: tuple[str, ...] = ()
     """names that other people use"""
+    also: tuple[str, ...] = ()
+    """names by which the search finds it, too"""
     formula: str = ""
     """LaTeX"""
 

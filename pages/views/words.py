@@ -22,7 +22,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, Template, Undef
 from markupsafe import Markup
 
 from model.language import ENGLISH, WIDE_MARKS, Numeral, Sentence, language, speaking, tr
-from pages.text import TEXT, Translated, sections_of, split_stamp
+from pages.text import NAMES, TEXT, Translated, sections_of, split_stamp
 from viz.labels import say_label
 from viz.latex import error_text, number, scaled_scores
 from viz.tokens import as_markdown, labels
@@ -78,6 +78,17 @@ def section_text(page: str, title: str, facts: Mapping[str, Any]) -> str:
     spoken = language() if title in _sections(page, language().code) else ENGLISH
     with speaking(spoken):
         return _compiled(_sections(page, spoken.code)[title], spoken.code).render(facts)
+
+
+def section_template(page: str, title: str) -> str:
+    """The same as written, without facts."""
+    return _sections(page, language().code).get(title) or _sections(page)[title]
+
+
+def names_of(page: str, title: str) -> tuple[str, ...]:
+    """Other names of a section, by which the search finds it: in the language of this run, then in English."""
+    texts = (_sections(page, code).get(title, "") for code in (language().code, ENGLISH.code))
+    return tuple(dict.fromkeys(name for text in texts for names in NAMES.findall(text) for name in names.split("; ")))
 
 
 def pictures(blocks: list[Block]) -> Iterator[tuple[str, str, str]]:

@@ -11,7 +11,7 @@ def show_term(term: Term) -> None:
     """What the term means, and a link to where it is live."""
     others = f" · {tr('also')}: {', '.join(term.others)}" if term.others else ""
     st.markdown(f"**{term.name}**{others}\n\n{term.text}")
-    link_with(term.place, term.page, **term.query)
+    link_with(term.place, term.page, **term.to)
 
 
 def define(*words: str) -> str:

@@ -28,12 +28,15 @@ def link_with(label: str, name: str, **chosen: str) -> None:
     Args:
         label: what the page will show.
         name: of the page's file.
-        chosen: URL parameters that belong to no control; a control's own value would take precedence.
+        chosen: URL parameters that belong to no control; a control's own value would take precedence. A tab is named
+            in English, or as it is called on screen.
     """
     if linked_pages.get():
         page = page_of(f"{name}.py")
         # Streamlit drops a parameter of the page that is left, and several pages call that of their tabs alike.
         chosen = {OPEN_TAB if key == page.tabs_key else key: value for key, value in chosen.items()}
+        if OPEN_TAB in chosen:
+            chosen[OPEN_TAB] = tr(chosen[OPEN_TAB])
         st.page_link(linked_pages.get()[page.path], label=label, icon=page.icon, query_params=chosen)
 
 

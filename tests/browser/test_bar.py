@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from pages.views import OPEN_SECTION
 from tests.browser.conftest import Visitor, heading_of, wait_for_query
 
 PHONE = {"width": 390, "height": 844}
@@ -35,9 +36,20 @@ def test_by_keys_alone_a_search_opens_a_page_a_tab_and_a_head(server: str, visit
     visitor.page.get_by_role("dialog").wait_for(state="detached")
     wait_for_query(visitor, {"layer": "1", "head": "2"})
     search(visitor, "padding")
-    visitor.page.get_by_role("dialog").get_by_role("link", name="Padding · Masks").click()
+    visitor.page.get_by_role("dialog").get_by_role("link", name="Masks: Padding").click()
     visitor.page.get_by_role("tab", name="Padding", selected=True).wait_for()
     visitor.settle()
+
+
+def test_a_result_leads_to_a_section_inside_a_tab_which_then_has_the_focus(server: str, visitor: Visitor) -> None:
+    visitor.visit(f"{server}/masks")
+    search(visitor, "section 5.4")
+    visitor.page.get_by_role("dialog").get_by_role("link", name="5 Training").wait_for()
+    visitor.page.keyboard.press("Enter")
+    visitor.page.wait_for_function("document.activeElement.matches('.st-key-section-5-Training')")
+    box = visitor.page.locator(".st-key-section-5-Training").bounding_box()
+    assert 0 < box["y"] < visitor.page.viewport_size["height"] / 2
+    assert OPEN_SECTION not in visitor.page.url
 
 
 def test_a_search_whose_field_is_drawn_late_takes_what_is_typed(server: str, visitor: Visitor) -> None:

@@ -1,15 +1,23 @@
 """The search of the bar: what is found, what a result does, and what is said where there is none."""
 
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
-from model.language import speaking
+from model.language import speaking, tr
 from model.needs import Need
 from model.trace import Kind
 from pages import PAGES
 from pages.frame.bar import OPENS
+from pages.frame.full_text import NoFullText, build_index, fold, line_around
 from pages.frame.search import WORD, Act, Token, find
+from pages.lessons import lessons
 from pages.text import languages
+from pages.views import OPEN_SECTION
 from pages.views.glossary import terms
+from pages.widgets.controls import OPEN_TAB
+from pages.widgets.page_links import link_with, linked_pages
 
 ALL = frozenset(Need)
 KINDS = (
@@ -21,7 +29,7 @@ ACTS = (Act("Present this page", "x", "projector slides"), Act("Light or dark", 
 
 
 def search(word: str, features=ALL):
-    return find(word, features, TOKENS, KINDS, ACTS)
+    return find(word, features, TOKENS, KINDS, ACTS).hits
 
 
 def test_every_page_and_every_word_of_the_glossary_is_the_first_of_its_sort_under_its_name() -> None:
@@ -29,16 +37,84 @@ def test_every_page_and_every_word_of_the_glossary_is_the_first_of_its_sort_unde
     named += [("Word", name) for term in terms() for name in term.names]
     for sort, name in named:
         first = next(hit for hit in search(f" {name.upper()} ") if hit.sort == sort)
-        assert name in (first.name, *first.names)
+        assert fold(name) in map(fold, (first.name, *first.entry.others)), name
 
 
-def test_every_tab_is_found_and_its_result_leads_to_it() -> None:
-    for pages in PAGES.values():
-        for page in (page for page in pages if not page.stacked):
+@pytest.mark.parametrize("code", ["en", "de", "zh"])
+def test_every_tab_section_lesson_and_station_is_found_by_its_title_and_its_result_leads_there(code: str) -> None:
+    with speaking(languages()[code]):
+        wanted = {}
+        for page in (page for pages in PAGES.values() for page in pages if page.name != "learn"):
             for view in page.views:
-                title = view.tab or view.title
-                hits = [hit for hit in search(title) if (hit.sort, hit.page, hit.name) == ("Tab", page.name, title)]
-                assert [hit.query for hit in hits] == [{page.tabs_key: title}], (page.title, title)
+                tab = {} if page.stacked else {page.tabs_key: view.tab or view.title}
+                wanted[tr(view.title), page.name] = tab | ({OPEN_SECTION: view.title} if view.tab or not tab else {})
+        for lesson in lessons():
+            for name, station in [(lesson.title, lesson.stations[0]), *((one.title, one) for one in lesson.stations)]:
+                wanted[name, "learn"] = {"lesson": lesson.slug, "station": station.slug}
+        for (title, page), query in wanted.items():
+            entries = [hit.entry for hit in search(title) if hit.entry]
+            assert any(one.place[0] == page and dict(one.query) == query for one in entries), (title, page)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("layer normalisation", "layer normalizations"),
+        ("√d_k", "sqrt(d_k)"),
+        ("warm-up", "warmup"),
+        ("KV cache", "kv-caches"),
+        ("τ", "tau"),
+        ("Łukasz Kaiser", "lukasz kaiser"),
+        ("BatchNorm", "batch norm"),
+        ("10,000", "10000"),
+    ],
+)
+def test_a_word_that_is_written_in_two_ways_finds_the_same_first(one: str, other: str) -> None:
+    assert search(one)[0].entry == search(other)[0].entry
+
+
+@pytest.mark.parametrize(
+    "word", ['"', "*", 'a" OR "b', "names:x", "NEAR(a b", "-", "^", "()", "😀", "\ue000", "x" * 5000]
+)
+def test_no_character_means_anything_to_the_index(word: str) -> None:
+    assert isinstance(find(word, ALL).hits, tuple)
+
+
+def test_threads_that_search_at_the_same_time_find_what_each_finds_alone() -> None:
+    index, words = build_index(), ["softmax", "dropout", "layer normalization", "why sqrt", "beam serch", "mask"]
+    with ThreadPoolExecutor(6) as pool:
+        together = list(pool.map(index.search, words * 20))
+    assert together == [index.search(word) for word in words] * 20
+
+
+@pytest.mark.parametrize("word", ["Spearman", "overflows", "referee", "sum of squares"])
+def test_a_result_has_a_line_with_the_word_that_was_typed(word: str) -> None:
+    entry = search(word)[0].entry
+    before, hit, after = line_around(entry, word)
+    assert hit
+    assert any(word[:5].casefold() in hit.casefold() for word in word.split())
+    assert f"{before.removeprefix('… ')}{hit}{after.removesuffix(' …')}" in "\n".join(entry.lines)
+
+
+def test_where_sqlite_has_no_full_text_search_the_rest_is_found_and_a_sentence_says_so(open_app, monkeypatch) -> None:
+    def without(_):
+        raise NoFullText
+
+    monkeypatch.setattr("pages.frame.search._index_in", without)
+    found = find("tier", ALL, TOKENS, KINDS, ACTS)
+    assert [hit.sort for hit in found.hits] == ["Token"]
+    assert "no full-text search (FTS5)" in said(open_search(open_app("pages/masks.py"), "dropout"))
+
+
+def test_an_sqlite_without_full_text_search_is_noticed(monkeypatch) -> None:
+    class Without(sqlite3.Connection):
+        def execute(self, *_):
+            raise sqlite3.OperationalError("no such module: fts5")
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda name: connect(name, factory=Without))
+    with pytest.raises(NoFullText):
+        build_index()
 
 
 @pytest.mark.parametrize(
@@ -78,7 +154,7 @@ def test_a_chinese_word_is_found_within_what_is_said_about_others() -> None:
 def test_a_token_of_the_run_is_a_result_that_chooses_it() -> None:
     hits = [hit for hit in search("tier") if hit.sort == "Token"]
     assert [dict(hit.sets) for hit in hits] == [{"kind": "cross", "query": 1}]
-    assert search("it")[0].sets == {"kind": "encoder_self", "query": 5}
+    assert next(hit for hit in search("it") if hit.sort == "Token").sets == {"kind": "encoder_self", "query": 5}
 
 
 @pytest.mark.parametrize(("word", "name"), [("slides", "Present this page"), ("theme", "Light or dark")])
@@ -88,7 +164,7 @@ def test_an_action_is_found_by_other_words_for_it(word: str, name: str) -> None:
 
 def test_what_the_model_cannot_show_comes_last() -> None:
     hits = search("masks", features=ALL - {Need.FULL_ROWS})
-    lacking = [Need.FULL_ROWS in hit.needs for hit in hits]
+    lacking = [Need.FULL_ROWS in hit.entry.needs for hit in hits if hit.entry]
     assert any(lacking)
     assert lacking == sorted(lacking)
 
@@ -102,7 +178,7 @@ def open_search(app, word: str):
 
 
 def said(app) -> str:
-    return " ".join(element.value for element in (*app.text, *app.markdown, *app.caption))
+    return " ".join(element.value for element in (*app.text, *app.markdown, *app.caption, *app.info))
 
 
 def test_the_search_explains_a_word_on_every_page(open_app) -> None:
@@ -123,5 +199,25 @@ def test_a_word_that_is_nowhere_gets_a_sentence_and_is_plain_text(word: str, ope
     assert any(f"Nothing here is called “{word}”" in element.value for element in app.text)
 
 
-def test_a_mistyped_word_gets_the_closest_names(open_app) -> None:
-    assert "Did you mean “softmax”" in said(open_search(open_app("pages/masks.py"), "sofmax"))
+@pytest.mark.parametrize("code", ["en", "de", "zh"])
+def test_a_link_names_the_tab_as_it_is_called_on_screen(code: str, monkeypatch) -> None:
+    links = []
+    monkeypatch.setattr("streamlit.page_link", lambda *_, query_params, **__: links.append(query_params))
+    before = linked_pages.set({page.path: page.path for pages in PAGES.values() for page in pages})
+    try:
+        with speaking(languages()[code]):
+            for term in (term for term in terms() if term.query):
+                link_with(term.place, term.page, **term.to)
+                assert links[-1][OPEN_TAB] == tr(term.tab)
+    finally:
+        linked_pages.reset(before)
+
+
+def test_a_click_on_what_a_mistyped_word_may_mean_searches_for_it(open_app) -> None:
+    app = open_search(open_app("pages/masks.py"), "sofmax")
+    assert "Nothing here is called “sofmax”" in said(app)
+    assert app.button(key="mean-0").label == "softmax"
+    app.session_state[OPENS] = "Search"  # in the browser the dialog stays open
+    app.button(key="mean-0").click().run()
+    assert app.session_state[WORD] == "softmax"
+    assert "Turns any numbers into positive ones" in said(app)

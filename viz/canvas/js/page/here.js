@@ -36,6 +36,7 @@ class View {
     this.narrow.removeEventListener("change", this.onWidth);
     clearTimeout(this.timer);
     clearTimeout(this.wait);
+    clearTimeout(this.seek);
     this.menu.close();
     this.typed.close();
     this.scrolls.close();
@@ -59,6 +60,7 @@ class View {
     [this.kinds, this.off] = [data.kinds, data.off];
     this.place = this.pending.afterAnswer(data.place);
     this.showTab();
+    if (data.leads) this.showSection(data.leads);
   }
 
   // The address names the tab that a link has opened, as soon as the page is there.
@@ -87,6 +89,19 @@ class View {
       bringIntoView(tab, tab.closest("[role=tablist]"));
     }
     if (isRunning()) this.wait = setTimeout(() => this.showTab(), 100);
+  }
+
+  // The section that a link leads to is at the top once the page has been drawn, and Tab goes on from there.
+  showSection(name) {
+    clearTimeout(this.seek);
+    const [place] = document.getElementsByClassName(`st-key-${name}`);
+    if (isRunning()) {
+      this.seek = setTimeout(() => this.showSection(name), 100);
+    } else if (place) {
+      place.tabIndex = -1;
+      place.focus({ preventScroll: true });
+      place.scrollIntoView();
+    }
   }
 
   go(change) {
