@@ -163,10 +163,11 @@ def _draw_tab(
 def _draw_with_foot(
     run: Run, views: Sequence[View], chosen: Chosen, code: Sequence[Callable], builders: Mapping[str, Builder]
 ) -> None:
-    chosen, drawn = dict(chosen), []
+    above, chosen, drawn = chosen, dict(chosen), []
     if presents() and not views[0].tab:
         with _missing_file_said():
             any(_Drawn(run, view, chosen, build=builders.get(view.title)).present() for view in views)
+        _show_late_answer(run, views[0], above, chosen)
         return
     # Views in frames are read one after the other: Present shows all of them, in large letters.
     with st.container(key=PRESENT_TEXT) if presents() else nullcontext():
@@ -178,9 +179,17 @@ def _draw_with_foot(
                     st.header(tr(view.title), anchor=False)
                 with _missing_file_said():
                     drawn.append(_Drawn(run, view, chosen, build=builders.get(view.title)).draw())
+    _show_late_answer(run, views[0], above, chosen)
     if presents():
         return
     _draw_foot(run, drawn, "-".join(["foot", *(f"{view.page}-{view.name}" for view in views[:1])]), chosen, code)
+
+
+def _show_late_answer(run: Run, view: View, above: Chosen, chosen: Chosen) -> None:
+    """Answer the page's question where that waited for controls of this tab, which stand below it."""
+    page = page_of(f"{view.page}.py")
+    if page.answer and not {*page.answer.controls.values()} <= {*above}:
+        show_answer(run, page, chosen)
 
 
 def _draw_widgets(run: Run, show: Callable[[Run], Any], chosen: Chosen, code: Sequence[Callable]) -> None:
