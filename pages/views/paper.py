@@ -225,7 +225,7 @@ def positions(run: Run) -> Result:
         "waves": (float(waves[0]), float(waves[-1])),
         "ratio": float(waves[1] / waves[0]) if len(waves) > 1 else 1.0,
         "error": float(turned),
-        "most": config.max_len,
+        "most": run.opened.token_limit,
         "n": len(_first(run).tokens),
         "learned": _row_of_table_3("learned").bleu - TABLE_3[0].bleu,
         "our_learned": _our_difference("learned-positions"),
@@ -250,7 +250,7 @@ def why(run: Run) -> Result:
             "longest path here": [cost.path for cost in costs.values()],
         }
     )
-    facts: dict[str, Any] = {"n": n, "d": d, "types": None}
+    facts: dict[str, Any] = {"n": n, "d": d, "recurs": costs["recurrent"].path, "types": None}
     if Need.MATRICES in run.opened.features:
         found = [one.type for kind in run.trace.kinds for one in run.compute(summarise_kind, run.trace, kind.name)]
         facts |= {"types": {name: found.count(name) for name in sorted(set(found))}, "heads": len(found)}
