@@ -21,7 +21,8 @@ COUNTED: dict[str, tuple[Callable[[], int], tuple[str, ...]]] = {
     "claims": (
         lambda: len({claim.number for claim in CLAIMS}),
         (r"(\S+) (?:claims|statements) that tie", r"(\S+) claims about these", r"yes, (\S+) claims",
-         r"measures (\S+) claims", r"[Aa]ll(?:e)? (\S+) (?:claims|Behauptungen),", r"(\S+) (?:Behauptungen|Aussagen), die jedes",
+         r"measures (\S+) claims", r"[Aa]lle? (\S+) (?:claims|Behauptungen),",
+         r"(\S+) (?:Behauptungen|Aussagen), die jedes",
          r"([一二三四五六七八九十]{2,})条说法"),
     ),
     "models": (lambda: len(MEMBERS), (r"(\S+) models since 2017 computed",)),
