@@ -6,11 +6,19 @@ from typing import Any, TypeVar
 
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import freeze_loaded_objects
-from model.checkpoints.store import CheckpointError, available_checkpoints, load_checkpoint, stored_config
+from model.checkpoints.snapshots import snapshot_steps
+from model.checkpoints.store import (
+    CheckpointError,
+    available_checkpoints,
+    checkpoint_path,
+    load_checkpoint,
+    stored_config,
+    study_checkpoints,
+)
 from model.checkpoints.translator import Translator
 from model.interventions import Intervention
 from model.language import later
-from model.needs import Need
+from model.needs import Need, features_of
 from model.proof.checks import Check, prove
 from model.run import Continuation as Continuation
 from model.run import Request as Request
@@ -19,8 +27,6 @@ from model.trace import Trace
 from pages.compute.cache import shared_result
 
 Found = TypeVar("Found")
-FAMILIES = {Need.CROSS_ATTENTION: "encoder_decoder", Need.LANGUAGE_MODEL: "decoder", Need.MASKED_MODEL: "encoder"}
-"""what only one family of models has"""
 MOST_NEW_TOKENS = 60
 """that the sidebar asks a language model for"""
 NEW_TOKENS = 12
@@ -55,11 +61,14 @@ def checkpoint_with(needs: Collection[str], device: str) -> str | None:
 
 
 def checkpoint_by_config(needs: Collection[str]) -> str | None:
-    """The one that `checkpoint_with` returns, as far as config.json says: no weights are read."""
-    families = {FAMILIES[need] for need in needs if need in FAMILIES}
-    for name in available_checkpoints():
+    """The first that has all of these, as far as config.json and the folder say: no weights are read.
+
+    Those of the studies come last. None: there is none.
+    """
+    for name in (*available_checkpoints(), *study_checkpoints()):
         with suppress(CheckpointError):
-            if families == {stored_config(name).family}:
+            saved = {Need.SNAPSHOTS} if snapshot_steps(checkpoint_path(name)) else set()
+            if set(needs) <= features_of(stored_config(name)) | saved:
                 return name
     return None
 

@@ -62,7 +62,6 @@ from model.checkpoints.card import Card
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps
 from model.checkpoints.store import (
     CheckpointError,
-    available_checkpoints,
     checkpoint_path,
     load_checkpoint,
     shown_message,
@@ -711,9 +710,7 @@ EVERY = toggle("List all steps", lambda run: SWITCH if _saved(run) else {}, key=
 def snapshots(run: Run, snapshot: str | None = SNAPSHOT, every: bool | None = EVERY) -> Result:
     """The chosen head, and the cross-entropy of the text, with the weights of a training step."""
     if snapshot is None:
-        others = [name for name in available_checkpoints() if snapshot_steps(checkpoint_path(name))]
-        facts = {"saved": False, "name": shown_name(run.opened.name)}
-        return Result(facts=facts | {"others": joined(others, later("{before} or {one}")) if others else ""})
+        return Result(facts={"saved": False, "name": shown_name(run.opened.name)}, lacks=Need.SNAPSHOTS)
     facts = {"saved": True, "step": None if snapshot == END else int(snapshot), "last": _last_step(run), "error": ""}
     try:
         here = _moment(run, snapshot)
