@@ -127,10 +127,9 @@ CLOSED = {
 }
 
 
+@pytest.mark.usefixtures("one_of_each")
 @pytest.mark.parametrize(("page", "tab"), CLOSED, ids=lambda part: part)
-def test_a_closed_tab_opens_a_model_that_has_it_on_the_same_tab(
-    page: str, tab: str, one_of_each: Path, open_app: Callable
-) -> None:
+def test_a_closed_tab_opens_a_model_that_has_it_on_the_same_tab(page: str, tab: str, open_app: Callable) -> None:
     entry = page_of(f"{page}.py")
     app = open_app(entry.path, **{entry.tabs_key: tab})
     app.button(key="open-with").click().run()
@@ -139,7 +138,8 @@ def test_a_closed_tab_opens_a_model_that_has_it_on_the_same_tab(
     assert "open-with" not in {button.key for button in app.button}
 
 
-def test_a_tab_that_is_not_there_is_named_with_a_button_that_opens_it(one_of_each: Path, open_app: Callable) -> None:
+@pytest.mark.usefixtures("one_of_each")
+def test_a_tab_that_is_not_there_is_named_with_a_button_that_opens_it(open_app: Callable) -> None:
     app = open_app("pages/heads_and_layers.py", checkpoint="lm")
     (button,) = (one for one in app.button if (one.key or "").startswith("open-with-"))
     tab = button.key.removeprefix("open-with-")
