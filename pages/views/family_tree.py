@@ -20,6 +20,7 @@ from pages.views.controls import menu, steps
 from pages.views.examples import examples_of
 from pages.views.names import card_of
 from viz.forms import Line, Lines, Table
+from viz.latex import signed
 from viz.special.family_tree import to_scale
 from viz.special.model_card import amount
 from viz.theme import OKABE_ITO
@@ -133,7 +134,7 @@ def _all(chosen: str, n: int) -> Table:
             "published": tr(amount(one.published)),
             "at work": tr(amount(sum(one.parameters(active=True).values()))),
             "cache, bytes": f"{HALF * one.cached(n):.3g}" if one.family != "encoder" else "",
-            "multiply-adds": f"{one.multiply_adds(n):.2e}",
+            "multiply-adds": signed(one.multiply_adds(n), ".2e"),
             "from": tr(one.source),
         }
         for one in MEMBERS
@@ -182,7 +183,7 @@ def trainings(run: Run) -> Result:
             "devices": "" if one.devices is None else f"{one.devices:,} × {one.device}",
             "device-hours": "" if one.all_hours is None else f"{one.all_hours:,.0f}",
             "divided by": one.parallel,
-            "operations": "" if one.operations is None else f"{one.operations:.1e}",
+            "operations": "" if one.operations is None else signed(one.operations, ".1e"),
             "from": tr(one.source),
         }
         for one in TRAININGS
@@ -213,7 +214,7 @@ def _own_training(run: Run) -> dict[str, str] | None:
         "devices": tr("2 × processor core"),
         "device-hours": f"{2 * hours[-1]:,.0f}",
         "divided by": "",
-        "operations": f"{6 * parameters * tokens:.1e}",
+        "operations": signed(6 * parameters * tokens, ".1e"),
         "from": "log.csv",
     }
 

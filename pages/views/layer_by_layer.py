@@ -8,7 +8,7 @@ import pandas as pd
 from model.analysis.stream import residual_stream
 from model.analysis.stream.logit_lens import LogitLens, logit_lens
 from model.analysis.stream.residual_stream import NormSteps, StreamMeasures, measure_stream
-from model.language import tr
+from model.language import Sentence, sentence, tr
 from model.network.feed_forward import FeedForward
 from model.network.residual import Residual
 from model.run import Run
@@ -387,6 +387,17 @@ def parameters(run: Run) -> Result:
     return Result({"parameters": Table(table, formats=formats)}, {"config": run.opened.config, "own": own})
 
 
+def _in_words(run: Run, stack: str, step: int) -> Sentence:
+    """The sub-layer of a step."""
+    sublayer = run.trace.streams[stack].sublayers[step - 1]
+    said = {
+        "self_attn": sentence("the self-attention of layer {layer}", layer=sublayer.layer),
+        "cross_attn": sentence("the cross-attention of layer {layer}", layer=sublayer.layer),
+        "feed_forward": sentence("the feed-forward of layer {layer}", layer=sublayer.layer),
+    }
+    return said[sublayer.name]
+
+
 @answer
 def one_line(run: Run) -> Result:
     """How far the chosen token's vector turns away from its input, and which sub-layer adds the most."""
@@ -394,7 +405,7 @@ def one_line(run: Run) -> Result:
     measured, row = _measured(run, stack), row_in(run, stack)
     share = measured.share[row]
     most = int(np.nanargmax(share)) if np.isfinite(share).any() else None
-    step = {"step": measured.steps[most], "share": share[most]} if most is not None else {"step": None}
+    step = {"step": _in_words(run, stack, most), "share": share[most]} if most is not None else {"step": None}
     return Result(
         facts={"token": labels(run.trace.streams[stack].tokens.labels)[row], "cosine": measured.to_start[row, -1]}
         | step

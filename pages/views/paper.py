@@ -34,6 +34,7 @@ from pages.views.names import axes, card_of
 from pages.views.paper_figures import draw_lines, draw_ranking, fact_of_cell, fact_of_pair
 from viz.forms import Canvas, Document, Line, Lines, Map, Maps, Scale, Table
 from viz.labels import say_label, say_options
+from viz.latex import signed
 from viz.special.heads_and_layers import head_map
 from viz.steps.head import Choice
 from viz.steps.steps import all_steps, picture, result
@@ -392,7 +393,7 @@ def paper_results(run: Run) -> Result:
             "EN-FR BLEU": np.array([row.en_fr for row in systems], float),
         }
         # As texts, because the browser's tables end at 2 ** 53.
-        | {title: ["" if np.isnan(n) else f"{n:.1e}" for n in counts] for title, counts in operations.items()}
+        | {title: ["" if np.isnan(n) else signed(n, ".1e") for n in counts] for title, counts in operations.items()}
     )
     parses = pd.DataFrame([(row.parser, row.f1, row.training) for row in TABLE_4], columns=["parser", "F1", "training"])
     own = Need.OWN_LAYERS in run.opened.features

@@ -1114,7 +1114,7 @@ def scaling(_: Run) -> Result:
             "without embeddings": ends["n"],
             "tokens read": tokens,
             "tokens per parameter": tokens / ends["parameters"],
-            "operations": [f"{count:.2e}" for count in ends["compute"]],
+            "operations": [signed(count, ".2e") for count in ends["compute"]],
             "loss, nats per piece": losses,
             "bits per byte": ends["dev_bits_per_byte"],
             "hours": ends["hours"],

@@ -511,7 +511,7 @@ SCORINGS = {
 }
 FORMULAS = {
     DOT: "q · k",
-    SCALED: "q · k / √d_k",
+    SCALED: "q · k / √dₖ",
     MULTIPLICATIVE: "qᵀ W k",
     scoring_functions.ADDITIVE: "vᵀ tanh(W₁ q + W₂ k)",
 }
