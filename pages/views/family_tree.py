@@ -10,9 +10,9 @@ from model.analysis.runs.fine_tuned import STEPS, FineTuning, fine_tune
 from model.analysis.stream.whole_model import SIDES
 from model.background.family import HALF, MEMBERS, PARTS, Member, member
 from model.background.pieces import cut_text, learn_merges
-from model.background.then_and_now import BASE, TRAININGS, Training, training_of
+from model.background.then_and_now import BASE, TRAININGS, Training, tokens_of_log, training_of
 from model.checkpoints.store import shown_name
-from model.language import Numeral, tr
+from model.language import Numeral, later, tr
 from model.run import Run
 from model.trace import Trace
 from pages.views import Need, OnRequest, Result, answer, view
@@ -118,7 +118,7 @@ def _all(chosen: str, n: int) -> Table:
     rows = [
         {
             "model": one.name,
-            "year": int(one.year),
+            "year": str(int(one.year)),
             "kind": one.family,
             "layers": " + ".join(str(count) for count in (one.encoder_layers, one.decoder_layers) if count),
             "d_model": one.d_model,
@@ -133,7 +133,7 @@ def _all(chosen: str, n: int) -> Table:
             "parameters": tr(amount(one.total)),
             "published": tr(amount(one.published)),
             "at work": tr(amount(sum(one.parameters(active=True).values()))),
-            "cache, bytes": f"{HALF * one.cached(n):.3g}" if one.family != "encoder" else "",
+            "cache, bytes": signed(HALF * one.cached(n)) if one.family != "encoder" else "",
             "multiply-adds": signed(one.multiply_adds(n), ".2e"),
             "from": tr(one.source),
         }
@@ -190,7 +190,7 @@ def trainings(run: Run) -> Result:
     ]
     own = _own_training(run) if Need.OWN_LAYERS in run.opened.features else None
     if own:
-        rows.append(own | {"model": shown_name(run.opened.name)})
+        rows.append(own["row"] | {"model": shown_name(run.opened.name)})
     first, most = training_of(BASE), max((one for one in TRAININGS if one.operations), key=lambda one: one.operations)
     facts = {"first": first, "most": most, "times": most.operations / first.operations, "own": own}
     numbers = {
@@ -200,22 +200,34 @@ def trainings(run: Run) -> Result:
     return Result({"trainings": Table(pd.DataFrame(rows), pinned=("model",))}, facts, numbers)
 
 
-def _own_training(run: Run) -> dict[str, str] | None:
+COUNTED = {
+    "encoder_decoder": later("{count} tokens of the target"),
+    "decoder": later("{count} tokens"),
+    "encoder": later("{count} hidden tokens"),
+}
+"""family -> what `tokens_per_second` counts: the tokens that are predicted"""
+
+
+def _own_training(run: Run) -> dict[str, Any] | None:
     """This checkpoint's training, as its log tells it."""
-    log = [row for row in card_of(run).log if {"hours", "tokens_per_second"} <= set(row)]
-    if not log:
+    log, family = card_of(run).log, run.opened.config.family
+    tokens = tokens_of_log(log)
+    if tokens is None:
         return None
-    hours = [0.0, *(row["hours"] for row in log)]
-    seconds = np.diff(hours).clip(min=0) * 3600
-    tokens = float(sum(seconds * [row["tokens_per_second"] for row in log]))
-    parameters = sum(run.opened.parameters_by_part().values())
+    reads = "tokens" in log[-1]
+    # Of a translator, each parameter sees one of the two texts; of a masked model the log must know what it read.
+    share = 0.5 if reads and family == "encoder_decoder" else 0 if not reads and family == "encoder" else 1
+    operations = 6 * sum(run.opened.parameters_by_part().values()) * tokens * share
     return {
-        "text": tr("{count} tokens", count=amount(tokens)),
-        "devices": tr("2 × processor core"),
-        "device-hours": f"{2 * hours[-1]:,.0f}",
-        "divided by": "",
-        "operations": signed(6 * parameters * tokens, ".1e"),
-        "from": "log.csv",
+        "tokens": tokens,
+        "row": {
+            "text": tr("{count} tokens" if reads else COUNTED[family], count=amount(tokens)),
+            "devices": tr("2 × processor core"),
+            "device-hours": f"{2 * max(row['hours'] for row in log if 'hours' in row):,.0f}",
+            "divided by": "",
+            "operations": signed(operations, ".1e") if operations else "",
+            "from": "log.csv",
+        },
     }
 
 

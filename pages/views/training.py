@@ -807,7 +807,7 @@ def forming(run: Run, formed: str | None = FORMING) -> Result:
     attentions = [trace.attention(induction.KIND, one) for one in range(opened.config.n_decoder_layers)]
     maps = {
         f"head {which} of layer {one}": Map(attentions[one].pattern[which], attentions[one].mask[which])
-        for one, which in ((layer, head), measured.heads[measured.previous])
+        for one, which in (measured.heads[number] for number in (*measured.formed, measured.previous))
     }
     link = {"checkpoint": induction.CHECKPOINT, "source": text, "layer": layer, "head": head}
     facts = {
@@ -844,16 +844,17 @@ def _forming_losses(measured: induction.Forming, step: int) -> Lines:
 
 
 def _forming_scores(measured: induction.Forming, step: int) -> Lines:
-    finds, looks_back = measured.induction, measured.previous
-    others = np.delete(measured.prefix_matching, finds, axis=1)
+    looks_back, others = measured.previous, np.delete(measured.prefix_matching, measured.formed, axis=1)
     places = [f"head {head} of layer {layer}" for layer, head in measured.heads]
     lines = {
-        f"prefix matching, {places[finds]}": Line(measured.steps, measured.prefix_matching[:, finds], FOUND, "circle"),
+        f"prefix matching, {places[one]}": Line(measured.steps, measured.prefix_matching[:, one], colour, "circle")
+        for one, colour in zip(measured.formed, (FOUND, *OKABE_ITO[4:]), strict=False)
+    } | {
         f"previous token, {places[looks_back]}": Line(
             measured.steps, measured.previous_token[:, looks_back], BEFORE, "diamond"
         ),
         "prefix matching, the highest of the other heads": Line(
-            measured.steps, others.max(axis=1), FIRST_HALF, "circle-open", dash="dot"
+            measured.steps, others.max(axis=1, initial=0), FIRST_HALF, "circle-open", dash="dot"
         ),
     }
     titles = ("training step", "mean attention weight")

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from model.background.family import MEMBERS
+from model.background.then_and_now import tokens_of_log
+from model.checkpoints.card import read_card
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 from model.run import Run
@@ -16,6 +18,7 @@ from pages.views.examples import Examples
 from pages.views.family_tree import pieces, trainings, tree, uses
 from pages.views.standalone import texts_of
 from tests.pages.figures import figure, numbers, words
+from viz.latex import signed
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -114,9 +117,30 @@ def test_this_checkpoint_stands_last_among_the_trainings_with_the_operations_of_
     shipped = load_checkpoint(str(SHIPPED / DEFAULT_CHECKPOINT), "cpu")
     own = trainings(Run.of(shipped, shipped.trace("A dog.", beam_size=1))).facts["own"]
     parameters = sum(shipped.parameters_by_part().values())
-    tokens = float(own["operations"]) / (6 * parameters)
-    assert own["text"].endswith(" tokens")
-    assert 1e6 < tokens < 1e11
+    assert own["row"]["text"].endswith(" tokens of the target")
+    assert own["row"]["operations"] == signed(6 * parameters * own["tokens"], ".1e")
+
+
+def test_the_tokens_of_a_log_are_those_of_all_runs_of_the_training() -> None:
+    """12 rows of three runs: the speed is a mean since the run began, the hours and the steps go on."""
+    rows, step, hours, read = [], 0, 0.0, 0
+    for tokens_a_step, seconds in ((1000, [5, 90, 8, 20]), (1000, [400, 7, 30, 2]), (2000, [9, 9, 9, 300])):
+        tokens = began = 0.0
+        for one in seconds:
+            step, tokens, began, hours = step + 100, tokens + 100 * tokens_a_step, began + one, hours + one / 3600
+            rows.append({"step": step, "hours": hours, "tokens_per_second": tokens / began})
+        read += tokens
+    assert tokens_of_log(rows) == pytest.approx(read)
+    counted = [
+        row | {"tokens": 7 * count} for row, count in zip(rows, [1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4], strict=True)
+    ]
+    assert tokens_of_log(counted) == 3 * 28
+    assert tokens_of_log([{"step": 1.0}]) is tokens_of_log([]) is None
+
+
+@pytest.mark.parametrize(("name", "millions"), {"en-de": 48.3, "multi30k-tiny": 35.7, "everyday-lm-2017": 6.25}.items())
+def test_the_tokens_of_a_shipped_log(name: str, millions: float) -> None:
+    assert tokens_of_log(read_card(SHIPPED / name).log) / 1e6 == pytest.approx(millions, rel=5e-3)
 
 
 def test_a_copy_is_fine_tuned_on_request(run: Run) -> None:
