@@ -13,8 +13,8 @@ PIPELINE = "en_core_web_sm"
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Write one line of JSON for each sentence: its text, and of each word the place, the governor, the relation and the
-    part of speech."""
+    """Write one line of JSON for each sentence: its text, and of each word the place, the governor, the relation and
+    the part of speech."""
     parser = argparse.ArgumentParser(description="Parse sentences with spaCy.")
     parser.add_argument("file", type=Path, help="plain lines")
     parser.add_argument("out", type=Path, help="file of the parses")

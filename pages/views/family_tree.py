@@ -12,6 +12,7 @@ from model.background.family import HALF, MEMBERS, PARTS, Member, member
 from model.background.pieces import cut_text, learn_merges
 from model.background.then_and_now import BASE, TRAININGS, Training, tokens_of_log, training_of
 from model.checkpoints.store import shown_name
+from model.correction import held_out_pairs
 from model.language import Numeral, later, tr
 from model.run import Run
 from model.trace import Trace
@@ -26,7 +27,7 @@ from viz.special.model_card import amount
 from viz.theme import OKABE_ITO
 
 LENGTHS = (100, 1_000, 10_000, 100_000, 1_000_000)
-OTHER_TEXTS = 4
+OTHER_TEXTS = 8
 """example sentences on which a fine-tuned model is measured, too"""
 MEMBER = menu("Model", {one.name: one.name for one in MEMBERS}, "GPT-3", key="family_member")
 N = steps("Tokens n", {n: Numeral(f"{n:,}") for n in LENGTHS}, 1_000, key="family_n")
@@ -231,15 +232,22 @@ def _own_training(run: Run) -> dict[str, Any] | None:
     }
 
 
-def _others(run: Run) -> list[Trace]:
-    """Of example sentences besides the one on screen, cut where the model's positions end."""
-    read = dict.fromkeys(map(run.opened.truncate, examples_of(run.opened.name).menu))
-    sentences = [one for one in read if one and one != run.trace.source]
-    return [run.opened.trace(one, beam_size=1) for one in sentences[:OTHER_TEXTS]]
+def _others(run: Run) -> tuple[list[Trace], bool]:
+    """Other sentences, and whether they are held out, with translations by people: else examples, with the model's own.
+
+    They are cut where the model's positions end.
+    """
+    opened, source = run.opened, run.trace.source
+    held_out = [pair for pair in held_out_pairs(opened.name) if pair[0] != source and all(map(opened.fits, pair))]
+    if held_out:
+        return [opened.trace(*pair) for pair in held_out[:OTHER_TEXTS]], True
+    read = dict.fromkeys(map(opened.truncate, examples_of(opened.name).menu))
+    sentences = [one for one in read if one and one != source]
+    return [opened.trace(one, beam_size=1) for one in sentences[:OTHER_TEXTS]], False
 
 
 def _tune(run: Run) -> Iterator[tuple[float, FineTuning]]:
-    for number, known in enumerate(fine_tune(run.opened, run.trace, _others(run))):
+    for number, known in enumerate(fine_tune(run.opened, run.trace, _others(run)[0])):
         yield number / STEPS, known
 
 
@@ -252,7 +260,7 @@ TUNED = OnRequest("Fine-tune a copy on this text", "family-tune", _tune, lambda 
     needs=(Need.CROSS_ATTENTION, Need.OWN_LAYERS, Need.LOGITS),
     on_request=TUNED,
 )
-def uses(_: Run, outcome: FineTuning | None) -> Result:
+def uses(run: Run, outcome: FineTuning | None) -> Result:
     """Three ways to get a model to do a task; a copy of this one, fine-tuned on the text on screen."""
     if outcome is None:
         return Result(facts={"done": False})
@@ -266,6 +274,7 @@ def uses(_: Run, outcome: FineTuning | None) -> Result:
         "own": (outcome.own[0], outcome.own[-1]),
         "others": (outcome.others.mean(axis=-1)[0], outcome.others.mean(axis=-1)[-1]),
         "texts": outcome.others.shape[1],
+        "held_out": bool(held_out_pairs(run.opened.name)),
     }
     return Result({"tuned": curves}, {"done": True, "steps": len(places) - 1} | facts)
 

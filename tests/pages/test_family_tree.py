@@ -143,16 +143,34 @@ def test_the_tokens_of_a_shipped_log(name: str, millions: float) -> None:
     assert tokens_of_log(read_card(SHIPPED / name).log) / 1e6 == pytest.approx(millions, rel=5e-3)
 
 
-def test_a_copy_is_fine_tuned_on_request(run: Run) -> None:
+def test_a_copy_is_fine_tuned_on_request(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(family_tree, "held_out_pairs", lambda _: [])
     waiting = uses(run, outcome=None)
     assert waiting.facts == {"done": False}
     done = uses(run)
     text = " ".join(texts_of(done.blocks))
     assert done.facts["own"][1] > done.facts["own"][0]
+    assert not done.facts["held_out"]
+    assert "has no held-out.tsv" in text
+    assert "it forgets" not in text
+
+
+def test_what_is_forgotten_is_measured_on_held_out_pairs_where_there_are_some(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("a dog " * run.opened.token_limit, "zu lang")]
+    monkeypatch.setattr(family_tree, "held_out_pairs", lambda _: pairs)
+    done = uses(run)
+    forced = [run.opened.trace(*pair) for pair in pairs[:2]]
+    before = np.mean([one.log_probability / len(one.next_ids) for one in forced])
+    assert done.facts["others"][0] == pytest.approx(before, abs=1e-5)
+    text = " ".join(texts_of(done.blocks))
     assert ("it forgets" in text) == (done.facts["others"][1] < done.facts["others"][0])
+    assert "held-out" in text
 
 
 def test_other_sentences_are_cut_where_the_models_positions_end(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     long = "a dog. " * run.opened.token_limit
+    monkeypatch.setattr(family_tree, "held_out_pairs", lambda _: [])
     monkeypatch.setattr(family_tree, "examples_of", lambda _: Examples(sentences=(long, "a cat")))
     assert uses(run).facts["texts"] == 2
