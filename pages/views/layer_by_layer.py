@@ -12,7 +12,7 @@ from model.language import Sentence, sentence, tr
 from model.network.feed_forward import FeedForward
 from model.network.residual import Residual
 from model.run import Run
-from model.trace import Array, SubLayer
+from model.trace import SUBLAYER_TITLES, Array, SubLayer
 from pages.views import Need, Result, answer, view
 from pages.views.chosen_token import row_in
 from pages.views.controls import SWITCH, choice, menu, number, slider, toggle
@@ -363,7 +363,7 @@ def similarity(run: Run, stack: str = STACK, step: int = STEP) -> Result:
     )
 
 
-BLOCKS = ("self_attn", "cross_attn", "feed_forward", "norms", "together")
+BLOCKS = (*SUBLAYER_TITLES.values(), "norms", "together")
 """columns of the table of parameters"""
 
 
@@ -374,7 +374,8 @@ def parameters(run: Run) -> Result:
     total = sum(parts.values())
     lines = [{"block": part, "together": parts[part]} for part in ("embeddings", "positions", "output") if parts[part]]
     lines += [
-        {"block": f"{stack} layer {layer}", **block, "together": sum(block.values())}
+        {"block": f"{stack} layer {layer}", "together": sum(block.values())}
+        | {SUBLAYER_TITLES.get(part, part): count for part, count in block.items()}
         for (stack, layer), block in blocks.items()
     ]
     if rest := total - sum(line["together"] for line in lines):

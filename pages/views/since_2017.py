@@ -303,7 +303,7 @@ def sharing(run: Run) -> Result:
     attention, config = run.attention, run.opened.config
     distances = since.key_distances(attention)
     end = float(distances.max()) or 1.0
-    scale = Scale(0, end, WEIGHTS, f"largest<br>difference<br>0 to {end:.3g}")
+    scale = Scale(0, end, WEIGHTS, f"largest<br>difference<br>0 to {signed(end)}")
     heads, axis = [str(head) for head in range(attention.n_heads)], {"title": "query head", "constrain": "domain"}
     square = {"xaxis": axis | {"tickangle": 0}, "yaxis": axis | {"scaleanchor": "x"}}
     kind = run.kind if not attention.crosses else f"{run.trace.kind(run.kind).queries}_self"

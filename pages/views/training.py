@@ -204,7 +204,7 @@ def schedule(run: Run, warmup: int = WARMUP) -> Result:
         ("training step", "learning rate"),
         ".6g",
         height=400,
-        marks=[Mark(x=warmup, text=f"{peak:.3g} at step {warmup:,}", at=top)],
+        marks=[Mark(x=warmup, text=f"{signed(peak)} at step {warmup:,}", at=top)],
         layout={"yaxis": {"rangemode": "tozero", "exponentformat": "power"}},
     )
     facts = {
@@ -406,7 +406,7 @@ def _block_maps(steps: TakenSteps, here: Block) -> dict[str, Maps]:
         )
     }
     end = float(roots.max()) or 1.0
-    root = Map(roots, None, Scale(0, end, WEIGHTS, f"√v̂<br>0 to {end:.3g}"), "√v̂")
+    root = Map(roots, None, Scale(0, end, WEIGHTS, f"√v̂<br>0 to {signed(end)}"), "√v̂")
     first = {"gradient": signed_maps["gradient"], "root of the mean square: √v̂": root}
     second = {title: signed_maps[title] for title in ("mean: m̂", "update")}
     axes_of = ("row", "column")
@@ -517,7 +517,7 @@ def formats(run: Run) -> Result:
     shows["formats"] = pd.DataFrame(
         {
             "format": list(found),
-            "one rounding, at most": [f"{ROUNDING[name]:.2g}" for name in found],
+            "one rounding, at most": [signed(ROUNDING[name], ".2g") for name in found],
             "first step that is further off": [
                 _first_apart(run.trace, one.differences, ROUNDING[name]) for name, one in found.items()
             ],

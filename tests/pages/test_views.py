@@ -61,7 +61,7 @@ SLIPS = re.compile(r"\b(nan|None|True|False|inf|Undefined)\b|^% |\{%|\{\{ | \}\}
 """that a value which is not there, a statement that was not read, or a macro named as a fact leaves in a text"""
 
 
-NOTATION = re.compile(r"\d[eE][+−-]?\d|\d (?:self_attn|cross_attn|feed_forward)\b|√d_k")
+NOTATION = re.compile(r"(?<![#\w.])\d[\d.,]*e[+−-]?\d|\d (?:self_attn|cross_attn|feed_forward)\b|√d_k")
 """what no text or label has: powers of ten, sub-layers and symbols as a program writes them"""
 
 
