@@ -2,10 +2,11 @@
 
 python -m model.head_scores --checkpoint en-de --data sentences.txt --of "everyday sentences" [--sentences 10000]
 
-writes heads.json and heads.npz beside the weights. A translator translates lines without a tab itself. With
-`--align-with train.tsv` its cross-attention is also compared with silver alignments of the sentences, which a
-statistical model learns from that text; with `--parses FILE` self-attention with silver parses. A run that was stopped
-goes on where it was. `--draw FILE` only writes the sentences, for model/training/silver_parses.py.
+writes heads.json and heads.npz beside the weights. A translator translates lines without a tab itself, as the app does,
+and its own token ids are measured. With `--align-with train.tsv` its cross-attention is also compared with silver
+alignments of the sentences, which a statistical model learns from that text; with `--parses FILE` self-attention with
+silver parses. A run that was stopped goes on where it was. `--draw FILE` only writes the sentences, for
+model/training/silver_parses.py.
 """
 
 import argparse
@@ -28,11 +29,14 @@ from model.analysis.heads.silver_alignments import METHOD, silver_alignments
 from model.analysis.heads.tally import Tally
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import check_own, checkpoint_path, load_checkpoint
+from model.checkpoints.translator import Translator
 from model.command_line import run_command, whole_number
 from model.needs import Need
 from model.training.data import read_lines, read_pairs, read_texts
 from model.training.mixture import fold
 
+BEAM_SIZE = 4
+"""of the model's own translations: that with which the app writes them"""
 BLOCK = 250
 """sentences after which what is known is written down"""
 UNFINISHED = "heads-unfinished"
@@ -61,8 +65,9 @@ def main(arguments: list[str] | None = None) -> None:
     folder = checkpoint_path(args.checkpoint) / UNFINISHED
     folder.mkdir(exist_ok=True)
     own = translates and any(len(text) == 1 for text in texts)
+    written: list[list[int]] = []
     if own:
-        texts = translated(opened, texts, folder)
+        texts, written = translated(opened, texts, folder)
     links, aligned = [], ""
     if args.align_with:
         others = read_pairs(args.align_with)
@@ -70,11 +75,19 @@ def main(arguments: list[str] | None = None) -> None:
         names = " and ".join(Path(name).name for name in args.align_with)
         aligned = f"{METHOD}, trained on these and on the {len(others):,} sentence pairs of {names}"
     parses = read_parses(args.parses) if args.parses else {}
-    tally = measure(opened, Sentences(texts, links, parses), folder)
+    tally = measure(opened, Sentences(texts, links, parses, written), folder)
     parsed = args.parsed_by if parses else ""
     command = f"python -m model.head_scores {shlex.join(words)}"
     found = ManySentences(
-        len(texts), args.of, command, describe_heads(tally), aligned, parsed, tally.seconds, own_translations=own
+        len(texts),
+        args.of,
+        command,
+        describe_heads(tally),
+        aligned,
+        parsed,
+        tally.seconds,
+        own_translations=own,
+        beam_size=BEAM_SIZE if own else 0,
     )
     write_heads(checkpoint_path(args.checkpoint), opened.hash, found, describe_distributions(tally))
     shutil.rmtree(folder)
@@ -109,19 +122,23 @@ def read_sentences(data: Path | str, without: Iterable[Path | str] = ()) -> list
     return kept
 
 
-def translated(opened: Checkpoint, texts: Sequence[Text], folder: Path) -> list[Text]:
-    """The texts with the model's own translations, greedy, where they have none; goes on with a file that was begun."""
+def translated(opened: Translator, texts: Sequence[Text], folder: Path) -> tuple[list[Text], list[list[int]]]:
+    """The texts with the model's own translations where they have none, and the token ids of these; goes on with a file
+    that was begun. Texts of which it writes nothing are left out."""
     path = folder / f"translations-{_key(opened, texts)[:16]}.jsonl"
     found = [json.loads(line) for line in read_lines(path)] if path.is_file() and path.stat().st_size else []
     with path.open("a", encoding="utf-8") as file:
         for start in tqdm(range(len(found), len(texts), BLOCK), "translating", unit="block", disable=None):
-            block = [text[0] for text in texts[start : start + BLOCK]]
-            made = opened.translate(block, beam_size=1)
+            made = opened.write_ids([text[0] for text in texts[start : start + BLOCK]], BEAM_SIZE)
             file.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in made)
             file.flush()
             found += made
-    pairs = [text if len(text) > 1 else (text[0], own) for text, own in zip(texts, found, strict=True)]
-    return [pair for pair in pairs if pair[1].strip()]
+    pairs = [
+        (text, []) if len(text) > 1 else ((text[0], opened.tokenizer.decode(ids)), ids)
+        for text, ids in zip(texts, found, strict=True)
+    ]
+    kept = [(text, ids) for text, ids in pairs if text[1].strip()]
+    return [text for text, _ in kept], [ids for _, ids in kept]
 
 
 @dataclass(frozen=True)
@@ -133,12 +150,15 @@ class Sentences:
     """of each text; empty: they are not known"""
     parses: dict[str, Parse]
     """by text"""
+    written: Sequence[Sequence[int]] = ()
+    """token ids of each target that the model wrote; an empty list: they follow from the text"""
 
 
 def measure(opened: Checkpoint, sentences: Sentences, folder: Path) -> Tally:
     """Add every sentence to a tally, in blocks that are written down."""
     tally = Tally(opened, relations_of(sentences.parses), folder)
-    key = _key(opened, [sentences.texts, len(sentences.links), sorted(sentences.parses.items())])
+    read = [sentences.texts, sentences.written, len(sentences.links), sorted(sentences.parses.items())]
+    key = _key(opened, ["in halves", *read])
     tally.resume(key, [text[0] for text in sentences.texts])
     for block in tqdm(list(_blocks(tally.runs, len(sentences.texts))), "measuring", unit="block", disable=None):
         began = perf_counter()
@@ -146,7 +166,10 @@ def measure(opened: Checkpoint, sentences: Sentences, folder: Path) -> Tally:
             text = sentences.texts[number]
             start = perf_counter()
             # A language model gets an empty continuation: it need not look for its next token.
-            trace = opened.trace(*text) if len(text) > 1 or not writes(opened) else opened.trace(text[0], "")
+            if sentences.written and sentences.written[number]:
+                trace = opened.trace_ids(text[0], sentences.written[number][: opened.token_limit])
+            else:
+                trace = opened.trace(*text) if len(text) > 1 or not writes(opened) else opened.trace(text[0], "")
             tally.seconds["recording"] += perf_counter() - start
             links = sentences.links[number] if sentences.links else None
             tally.add(trace, links, sentences.parses.get(trace.source))

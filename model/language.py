@@ -38,7 +38,20 @@ class Language:
 
     def number(self, text: str) -> str:
         """A number that Python has formatted, as the language writes it."""
-        return text.translate({ord("."): self.decimal, ord(","): self.group, ord("%"): self.percent})
+        return printed(text.translate({ord("."): self.decimal, ord(","): self.group, ord("%"): self.percent}))
+
+
+_POWER = re.compile(r"(?<![\w.,])(\d[\d.,]*)e([+−-]?)0*(\d+)(?!\w)")
+_RAISED = str.maketrans("+−-0123456789", "⁺⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def printed(text: str) -> str:
+    """A number that Python has formatted, with a power of ten as in print: 3.3e+18 is 3.3 · 10¹⁸, 1e-09 is 10⁻⁹."""
+    return _POWER.sub(lambda found: _times(found[1]) + (found[2].strip("+") + found[3]).translate(_RAISED), text)
+
+
+def _times(mantissa: str) -> str:
+    return "10" if mantissa == "1" else f"{mantissa} · 10"
 
 
 ENGLISH = Language()

@@ -28,6 +28,22 @@ class Need(StrEnum):
     PRE_NORM = "pre-norm"
     SWIGLU = "a gated feed-forward (SwiGLU)"
     SHARED_KEYS = "keys and values that query heads share"
+    SNAPSHOTS = "weights that were saved during training"
+
+
+EVERY_OWN = frozenset({Need.FULL_ROWS, Need.MATRICES, Need.STREAM, Need.LOGITS, Need.OWN_LAYERS})
+"""what every model of this project has"""
+FAMILIES = {
+    "encoder_decoder": {Need.ENCODER, Need.DECODER, Need.CROSS_ATTENTION},
+    "decoder": {Need.DECODER, Need.LANGUAGE_MODEL},
+    "encoder": {Need.ENCODER, Need.MASKED_MODEL},
+}
+
+
+def features_of(config: "TransformerConfig") -> frozenset[Need]:
+    """What a model of this project has, as its configuration tells: `Checkpoint.features`, and `parts_of` it."""
+    added = {Need.ADDED_POSITIONS} if config.positions in ("sinusoidal", "learned") else set()
+    return EVERY_OWN | FAMILIES[config.family] | added | parts_of(config)
 
 
 def parts_of(config: "TransformerConfig") -> frozenset[Need]:

@@ -56,6 +56,10 @@ KIND_TITLES: Mapping[str, str] = MappingProxyType(
     }
 )
 """On-screen title of each kind of attention, in the order of the menus."""
+SUBLAYER_TITLES: Mapping[str, str] = MappingProxyType(
+    {"self_attn": "self-attention", "cross_attn": "cross-attention", "feed_forward": "feed-forward"}
+)
+"""what each sub-layer is called on screen"""
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Softmax and temperature",
                 question="How sharp is attention, and what decides it?",
                 icon=":material/thermostat:",
-                summary="Make attention sharper or flatter, live, and see why the paper divides the scores by √d_k.",
+                summary="Make attention sharper or flatter, live, and see why the paper divides the scores by √dₖ.",
                 look_for="Lower τ and each row concentrates on one key; raise it and the row spreads over all keys.",
                 needs=(Need.FULL_ROWS,),
             ),
@@ -291,7 +291,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Gradients",
                 question="How does an error reach every layer?",
                 icon=":material/undo:",
-                summary="How the loss flows back through the model: with and without residual connections and √d_k, "
+                summary="How the loss flows back through the model: with and without residual connections and √dₖ, "
                 "through the softmax, over distance; and whether attention explains a prediction.",
                 look_for="The gradient says how much the loss, −log p of the target, would change with each number of "
                 "the run. Follow it from the top layer down to the input, and see how it shrinks "

@@ -132,7 +132,7 @@ class Scale:
     def signed(cls, *arrays: Array, title: str = "") -> "Scale":
         """Centred on 0, as wide as the largest number, which stands below the title if there is one."""
         low, high = symmetric_range(*arrays)
-        return cls(low, high, SIGNED, title and f"{title}<br>±{high:.3g}")
+        return cls(low, high, SIGNED, title and f"{title}<br>±{signed(high)}")
 
 
 WEIGHT = Scale(0, 1, WEIGHTS, "attention<br>weight<br>0 to 1")

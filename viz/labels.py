@@ -18,7 +18,7 @@ from viz.tokens import Verbatim
 
 _MARKUP = re.compile(r"(<[^<>]*>|%\{[^{}]*\}|[±▸≤≥↑★]+)")
 """what parts a label: HTML as Plotly reads it, and what it fills in"""
-_NUMBER = re.compile(r"(?<![\w{])[+−-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+−-]?\d+)?%?(?!\w)")
+_NUMBER = re.compile(r"(?<![\w{])[+−-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+−-]?\d+| · 10[⁻⁰¹²³⁴-⁹]+)?%?(?!\w)")
 _BETWEEN = [re.compile(f"({between})") for between in ("\n", ": ", "; ", " ?\\(|\\)", ", ", " · | = | → | − | × | / ")]
 """what stands between the parts of a label, the widest first"""
 _WORD = re.compile(r"[A-Za-z]{2}")

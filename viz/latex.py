@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from model.language import Numeral, language
+from model.language import Numeral, language, printed
 from viz.theme import KEY, QUERY, VALUE
 
 Array = np.ndarray
@@ -20,16 +20,15 @@ def coloured(colour: str, latex: str) -> str:
 
 
 def number(value: float, digits: int = 4) -> Numeral:
-    """`digits` significant digits, with a true minus sign and ∞ for infinity."""
+    """`digits` significant digits, with a true minus sign, powers of ten as in print, and ∞ for infinity."""
     if math.isinf(value):
         return Numeral("−∞" if value < 0 else "∞")
-    text = f"{value:#.{digits}g}" if value else "0"
-    return Numeral(text.removesuffix(".").replace("-", "−"))
+    return Numeral(printed(_rounded(value, digits)).replace("-", "−"))
 
 
 def signed(value: float, format: str = ".3g") -> Numeral:
-    """With a true minus sign: "−4.5"."""
-    return Numeral(f"{value:{format}}".replace("-", "−"))
+    """With a true minus sign, and powers of ten as in print: "−4.5"."""
+    return Numeral(printed(f"{value:{format}}").replace("-", "−"))
 
 
 def span(low: float, high: float, format: str = ".3g") -> str:
@@ -38,8 +37,13 @@ def span(low: float, high: float, format: str = ".3g") -> str:
 
 
 def error_text(value: float) -> Numeral:
-    """A difference that is rounding, such as 1.2e-07; or 0."""
-    return Numeral(f"{value:.1e}" if value else "0")
+    """A difference that is rounding, such as 1.2 · 10⁻⁷; or 0."""
+    return signed(value, ".1e") if value else Numeral("0")
+
+
+def _rounded(value: float, digits: int) -> str:
+    """So many significant digits, as Python writes them."""
+    return (f"{value:#.{digits}g}" if value else "0").removesuffix(".")
 
 
 def latex_decimal(value: float, digits: int) -> str:
@@ -49,8 +53,10 @@ def latex_decimal(value: float, digits: int) -> str:
 
 def latex_number(value: float, digits: int = 5) -> str:
     """The number as LaTeX, with the decimal sign of this run's language, and powers of ten written out."""
-    text = language().number(number(value, digits)).replace(",", "{,}")
-    mantissa, _, exponent = text.replace("−", "-").replace("∞", r"\infty").partition("e")
+    if math.isinf(value):
+        return r"-\infty" if value < 0 else r"\infty"
+    mantissa, _, exponent = _rounded(value, digits).partition("e")
+    mantissa = language().number(mantissa).replace(",", "{,}")
     return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa
 
 

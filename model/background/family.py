@@ -353,7 +353,8 @@ MEMBERS: tuple[Member, ...] = (
         placement="post",
         predicts=False,
         more={"other": 2 * 1024},
-        tokens=1e6 * 256 * 512,
+        # Appendix A.2: 128 tokens a sequence for 90% of the steps, and 512 for the others.
+        tokens=1e6 * 256 * (0.9 * 128 + 0.1 * 512),
         published=340e6,
         nearest="everyday-mlm",
     ),
@@ -468,7 +469,7 @@ MEMBERS: tuple[Member, ...] = (
         vocabulary=51_865,
         context=448,
         positions="sinusoids, learned table",
-        learned_positions=1500 + 448,
+        learned_positions=448,  # the sinusoids of the encoder are not learned
         biases="qvo",
         ff_biases=True,
         norms_a_layer=(2, 3),

@@ -36,6 +36,12 @@ class Forming:
         return int(self.prefix_matching[-1].argmax())
 
     @property
+    def formed(self) -> tuple[int, ...]:
+        """Numbers of all whose score ends within a tenth of the largest: several heads may do the same work."""
+        score = self.prefix_matching[-1]
+        return tuple(np.flatnonzero(score >= 0.9 * score.max()).tolist())
+
+    @property
     def previous(self) -> int:
         """Number of the head in an earlier layer that looks most at the token before, in the end."""
         layer, _ = self.heads[self.induction]

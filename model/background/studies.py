@@ -60,14 +60,14 @@ class StudyRow:
 
 ROWS: Mapping[str, StudyRow] = MappingProxyType(
     {
-        "base": StudyRow("base: h = 4, d_k = 16", "base"),
-        "heads-1": StudyRow("1 head", "h = 1, d_k = d_v = 512"),
-        "heads-2": StudyRow("half as many heads: 2", "h = 4, d_k = d_v = 128"),
-        "heads-8": StudyRow("twice as many heads: 8", "h = 16, d_k = d_v = 32"),
-        "heads-16": StudyRow("four times as many heads: 16", "h = 32, d_k = d_v = 16"),
-        "d_k-4": StudyRow("a quarter of d_k: 4", "d_k = 16"),
-        "d_k-8": StudyRow("half of d_k: 8", "d_k = 32"),
-        "no-scaling": StudyRow("scores not divided by √d_k"),
+        "base": StudyRow("base: h = 4, dₖ = 16", "base"),
+        "heads-1": StudyRow("1 head", "h = 1, dₖ = d_v = 512"),
+        "heads-2": StudyRow("half as many heads: 2", "h = 4, dₖ = d_v = 128"),
+        "heads-8": StudyRow("twice as many heads: 8", "h = 16, dₖ = d_v = 32"),
+        "heads-16": StudyRow("four times as many heads: 16", "h = 32, dₖ = d_v = 16"),
+        "d_k-4": StudyRow("a quarter of dₖ: 4", "dₖ = 16"),
+        "d_k-8": StudyRow("half of dₖ: 8", "dₖ = 32"),
+        "no-scaling": StudyRow("scores not divided by √dₖ"),
         "learned-positions": StudyRow("learned positions", "learned positions, no sinusoids"),
         "no-positions": StudyRow("no positions"),
         "pre-norm": StudyRow("pre-norm"),
@@ -76,7 +76,7 @@ ROWS: Mapping[str, StudyRow] = MappingProxyType(
         "no-warmup": StudyRow("no warm-up"),
     }
 )
-"""by the names in ablations.csv; the paper's base has h = 8 and d_k = 64"""
+"""by the names in ablations.csv; the paper's base has h = 8 and dₖ = 64"""
 
 Verdict = Literal["agrees", "disagrees", "within the seeds' spread", "one seed", "no such row"]
 

@@ -5,7 +5,6 @@ neighbourhood in restricted self-attention. Table 1 gives orders of growth; thes
 constant factors, and the docstrings state the factors of a real layer.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,8 +24,8 @@ class Cost:
     """multiply-adds of the layer"""
     sequential: int
     """minimum number of sequential operations"""
-    path: float
-    """maximum path length between any two positions"""
+    path: int
+    """maximum path length: steps between the first position and the last, as in `paths`"""
 
 
 def self_attention(n: int, d: int) -> Cost:
@@ -34,39 +33,39 @@ def self_attention(n: int, d: int) -> Cost:
 
     n^2 d is the multiply-adds of Q K^T over all heads; pattern V takes as many again.
     """
-    return Cost(n * n * d, 1, 1)
+    return Cost(n * n * d, 1, _steps(attention_path(0, n - 1)))
 
 
 def recurrent(n: int, d: int) -> Cost:
-    """n d^2 operations, n sequential, path n.
+    """n d^2 operations, n sequential, path n - 1.
 
     n d^2 is the multiply-adds of one (d, d) matrix applied at each position; an LSTM has 8 such matrices.
     """
-    return Cost(n * d * d, n, n)
+    return Cost(n * d * d, n, _steps(recurrent_path(0, n - 1)))
 
 
 def convolutional(n: int, d: int, k: int) -> Cost:
-    """k n d^2 operations, 1 sequential, path log_k(n) with dilated kernels.
+    """k n d^2 operations, 1 sequential, path log_k(n), rounded up, with dilated kernels.
 
     Products with the zero padding at both ends are counted.
     """
-    return Cost(k * n * d * d, 1, math.log(n, k))
+    return Cost(k * n * d * d, 1, _steps(dilated_path(0, n - 1, k)))
 
 
 def restricted(n: int, d: int, r: int) -> Cost:
-    """r n d operations, 1 sequential, path n / r: each position attends to r neighbours, or to all n if n < r."""
-    seen = min(r, n)
-    return Cost(seen * n * d, 1, n / seen)
+    """r n d operations, 1 sequential, path about 2 n / r: each position attends to r neighbours around it, or to all n
+    if n < r."""
+    return Cost(min(r, n) * n * d, 1, _steps(restricted_path(0, n - 1, r)))
 
 
 def layer_costs(n: int, d: int, k: int, r: int) -> Mapping[str, Cost]:
     """Table 1 for a sequence of n positions, in the paper's order.
 
     Raises:
-        ValueError: n, d or r below 1, or k below 2: a kernel of width 1 connects no positions.
+        ValueError: n or d below 1, or k or r below 2: a width of 1 connects no positions.
     """
-    if min(n, d, r) < 1 or k < 2:
-        raise ValueError(f"n, d and r must be at least 1 and k at least 2, got n = {n}, d = {d}, k = {k}, r = {r}")
+    if min(n, d) < 1 or min(k, r) < 2:
+        raise ValueError(f"n and d must be at least 1, k and r at least 2, got n = {n}, d = {d}, k = {k}, r = {r}")
     return {
         "Self-attention": self_attention(n, d),
         "Recurrent": recurrent(n, d),
@@ -137,6 +136,10 @@ def paths(first: int, second: int, k: int, r: int) -> Mapping[str, list[Node]]:
         "Convolutional": dilated_path(first, second, k),
         "Self-attention (restricted)": restricted_path(first, second, r),
     }
+
+
+def _steps(path: list[Node]) -> int:
+    return len(path) - 1
 
 
 def windows(routes: Mapping[str, list[Node]], n: int, k: int, r: int) -> Mapping[str, list[list[int]]]:

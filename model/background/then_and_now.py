@@ -1,6 +1,8 @@
 """What trainings took, from 2017 on, as their authors report it; and the operations by formula."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from model.background.family import SECTION, member
 from model.background.paper import TFLOPS
@@ -133,3 +135,33 @@ TRAININGS: tuple[Training, ...] = (
 def training_of(name: str) -> Training:
     """The training of this name."""
     return next(one for one in TRAININGS if one.name == name)
+
+
+STRAYS = 0.2
+"""a share by which the tokens of a step, which a run of a training keeps alike, may differ from their mean"""
+
+
+def tokens_of_log(log: Sequence[Mapping[str, float]]) -> float | None:
+    """Tokens of a training, all its runs together: those that it read, where log.csv counts them; else those that it
+    predicted, by `tokens_per_second`, which is a mean over a run since the run began.
+
+    Such a log says nothing of where a run that goes on from another begins: it does where the tokens of a step would
+    jump if the old run went on. None: the log has neither.
+    """
+    if log and "tokens" in log[-1]:
+        counts = [row["tokens"] for row in log if "tokens" in row]
+        return counts[-1] + sum(count for count, following in pairwise(counts) if following < count)
+    rows = [row for row in log if {"step", "hours", "tokens_per_second"} <= set(row)]
+    if not rows:
+        return None
+    done, began, first = 0.0, 0.0, 0.0  # tokens of the runs before; hours and step at which this one began
+    count, hours, step = 0.0, 0.0, 0.0  # at the row before
+    for row in rows:
+        now = row["tokens_per_second"] * 3600 * (row["hours"] - began)
+        if step > first and row["step"] > step:
+            mean = count / (step - first)
+            if abs((now - count) / (row["step"] - step) - mean) > STRAYS * mean:
+                done, began, first = done + count, hours, step
+                now = row["tokens_per_second"] * 3600 * (row["hours"] - began)
+        count, hours, step = now, row["hours"], row["step"]
+    return done + count

@@ -18,7 +18,7 @@ from model.generation.long_text import first_sentences
 from model.hooks import explicit_path
 from model.interventions import Intervention, applied
 from model.language import sentence
-from model.needs import Need
+from model.needs import EVERY_OWN, Need
 from model.network.config import TransformerConfig
 from model.network.embedding import InputEmbedding
 from model.network.network import Network
@@ -31,10 +31,6 @@ LONG_TRACE_TOKENS = 1024
 PROBE_TOKENS = 64
 CHARACTERS_PER_TOKEN = 64
 """No piece is longer, so text beyond this many characters per token is too long without being tokenised."""
-
-
-EVERY_OWN = frozenset({Need.FULL_ROWS, Need.MATRICES, Need.STREAM, Need.LOGITS, Need.OWN_LAYERS})
-"""what every model of this project has"""
 
 
 @dataclass(frozen=True)

@@ -372,16 +372,14 @@ def stored_config(name: str) -> TransformerConfig:
     return _read_config(checkpoint_path(name) / "config.json")[0][0]
 
 
-def family_by_config(name: str) -> str:
-    """A checkpoint's family, as far as config.json says, and of an offered model the names of the weights.
+def offered_family(name: str) -> str:
+    """The family of one of `offered_models()`, as far as config.json and the names of the weights say; none are read.
 
-    The weights are not read. Empty: an offered model has no output that could write or fill in.
+    Empty: it has no output that could write or fill in.
 
     Raises:
         CheckpointError: a file is missing or damaged, or transformers.
     """
-    if name not in offered_models():
-        return stored_config(name).family
     return _hugging_face(name).describe(find_offered_model(name))[1]
 
 

@@ -60,19 +60,31 @@ class Translator(Checkpoint):
                 sentence("translate takes a list of sentences: write translate([sentence]) for a single one.")
             )
         parts = [(i, part) for i, text in enumerate(texts) for part in self.parts(text)]
-        sources = [self._read_all(self.prepare(part)) for _, part in parts]
-        translated = [""] * len(parts)
+        translations = [""] * len(texts)
+        written = self.write_ids([part for _, part in parts], beam_size, alpha, interventions)
+        for (i, part), ids in zip(parts, written, strict=True):
+            translation = self.tokenizer.decode(ids)
+            between = "" if part == texts[i] else part[len(part.rstrip()) :]
+            translations[i] += translation + between
+        return translations
+
+    def write_ids(
+        self,
+        texts: Sequence[str],
+        beam_size: int = 4,
+        alpha: float = 0.6,
+        interventions: Sequence[Intervention] = (),
+    ) -> list[list[int]]:
+        """The translation of each text, which fits one run, as token ids with </s>; arguments as of `translate`."""
+        sources = [self._read_all(self.prepare(text)) for text in texts]
+        written: list[list[int]] = [[]] * len(texts)
         # Interventions on positions, or on means over them, must not see another sentence's padding.
         room = TOKENS_PER_BATCH // max(beam_size, 1) if _position_free(interventions) else 1
         for batch in token_batches([len(source) for source in sources], room, seed="translate"):
             found = self._decode([sources[j] for j in batch], beam_size, alpha, interventions)
             for j, hypothesis in zip(batch, found, strict=True):
-                translated[j] = self.tokenizer.decode(list(hypothesis.tokens))
-        translations = [""] * len(texts)
-        for (i, part), translation in zip(parts, translated, strict=True):
-            between = "" if part == texts[i] else part[len(part.rstrip()) :]
-            translations[i] += translation + between
-        return translations
+                written[j] = list(hypothesis.tokens)
+        return written
 
     def parts(self, text: str) -> list[str]:
         """What is translated in one run each: all of `text` if it fits, else its sentences; nothing if it is blank."""

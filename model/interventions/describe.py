@@ -123,7 +123,7 @@ def describe(  # noqa: C901 - one case per kind of intervention
 def scaling_in_words(
     model: Network, kind: str | None = None, layer: int | None = None, head: int | None = None
 ) -> Sentence | None:
-    """What the attentions at an address do to their scores: "divided by √d_k", "multiplied by 0.125", or "scaled" where
+    """What the attentions at an address do to their scores: "divided by √dₖ", "multiplied by 0.125", or "scaled" where
     they differ; None if they leave them as they are."""
     attentions = [model.get_submodule(path) for path in attention_paths(model, kind, layer, head)]
     words = {_scaling(attention.divisor, attention.d_k) for attention in attentions}
@@ -134,13 +134,13 @@ def _scaling(divisor: float, d_k: int) -> Sentence | None:
     if divisor == 1:
         return None
     if math.isclose(divisor, math.sqrt(d_k), rel_tol=1e-4):
-        return sentence("divided by √d_k")
+        return sentence("divided by √dₖ")
     return sentence("multiplied by {factor:.4g}", factor=1 / divisor)
 
 
 def _unscaled(change: Unscaled, place: Sentence, model: Network | None) -> Sentence:
     address = change.kind, change.layer, change.head
-    scaling = scaling_in_words(model, *address) if model else sentence("divided by √d_k")
+    scaling = scaling_in_words(model, *address) if model else sentence("divided by √dₖ")
     if not scaling:
         return sentence("Scores in {place} stay as they are: this model does not scale them.", place=place)
     return sentence("Scores in {place} are not {scaled}.", place=place, scaled=scaling)

@@ -230,7 +230,7 @@ CLAIMS = (
         19,
         "Heads as in the code",
         "Head h of layer l on screen against its columns of that layer's W_Q, W_K and W_V in the model (Q = X W_Q): "
-        "h·d_k to (h + 1)·d_k, where each is a matrix of its own and no heads share keys and values.",
+        "h·dₖ to (h + 1)·dₖ, where each is a matrix of its own and no heads share keys and values.",
         measures.addresses,
     ),
     Claim(

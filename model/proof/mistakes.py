@@ -127,8 +127,8 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
             ),
         ),
         "no-scaling": Mistake(
-            "No division by √d_k",
-            "Scores are √d_k times too large, so each softmax is sharper than the one that the model was trained with: "
+            "No division by √dₖ",
+            "Scores are √dₖ times too large, so each softmax is sharper than the one that the model was trained with: "
             "of the same scores, the key with the largest weight gets more.",
             _attention("self.scaled(scores / self.divisor)", "self.scaled(scores)"),
         ),

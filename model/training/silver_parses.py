@@ -13,7 +13,8 @@ PIPELINE = "en_core_web_sm"
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Write one line of JSON for each sentence: its text, and of each word the place, the governor, the relation."""
+    """Write one line of JSON for each sentence: its text, and of each word the place, the governor, the relation and
+    the part of speech."""
     parser = argparse.ArgumentParser(description="Parse sentences with spaCy.")
     parser.add_argument("file", type=Path, help="plain lines")
     parser.add_argument("out", type=Path, help="file of the parses")
@@ -29,7 +30,7 @@ def parses(texts: list[str], pipeline: str) -> Iterator[dict]:
     import spacy  # no requirement of this project
 
     for document in spacy.load(pipeline, exclude=["ner", "lemmatizer"]).pipe(texts):
-        words = [[one.idx, one.idx + len(one), one.head.i, one.dep_] for one in document]
+        words = [[one.idx, one.idx + len(one), one.head.i, one.dep_, one.pos_] for one in document]
         yield {"text": document.text, "words": words}
 
 

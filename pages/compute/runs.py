@@ -8,18 +8,22 @@ from typing import Any, TypeVar
 from model.checkpoints import store
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import freeze_loaded_objects
+from model.checkpoints.snapshots import snapshot_steps
 from model.checkpoints.store import (
     CheckpointError,
     available_checkpoints,
-    family_by_config,
+    checkpoint_path,
     file_stamp,
     load_checkpoint,
+    offered_family,
     offered_models,
+    stored_config,
+    study_checkpoints,
 )
 from model.checkpoints.translator import Translator
 from model.interventions import Intervention
 from model.language import later
-from model.needs import Need
+from model.needs import FAMILIES, Need, features_of
 from model.proof.checks import Check, prove
 from model.run import Continuation as Continuation
 from model.run import Request as Request
@@ -28,8 +32,6 @@ from model.trace import Trace
 from pages.compute.cache import forget, shared_result
 
 Found = TypeVar("Found")
-FAMILIES = {Need.CROSS_ATTENTION: "encoder_decoder", Need.LANGUAGE_MODEL: "decoder", Need.MASKED_MODEL: "encoder"}
-"""what only one family of models has"""
 MOST_NEW_TOKENS = 60
 """that the sidebar asks a language model for"""
 NEW_TOKENS = 12
@@ -81,18 +83,27 @@ def checkpoint_with(needs: Collection[str], device: str) -> str | None:
 
 
 def checkpoint_by_config(needs: Collection[str]) -> str | None:
-    """The one that `checkpoint_with` returns, as far as the files say before their weights are read."""
-    families = {FAMILIES[need] for need in needs if need in FAMILIES}
-    names = (*offered_models(), *available_checkpoints())
-    return next((name for name in names if families == {_family(name, file_stamp(name))}), None)
+    """The first that has all of these, as far as the files say before their weights are read.
+
+    Those that the app was started with come first, those of the studies last. None: there is none.
+    """
+    for name in (*offered_models(), *available_checkpoints(), *study_checkpoints()):
+        if set(needs) <= _features(name, file_stamp(name)):
+            return name
+    return None
 
 
 @shared_result()
-def _family(name: str, _files: tuple) -> str:
-    """Of a checkpoint with these files; empty where it has none, or cannot be opened."""
+def _features(name: str, _files: tuple) -> frozenset[Need]:
+    """Of a checkpoint with these files, as far as they say; of an offered model, whose output names its family, no part
+    of its layers. None where it cannot be opened."""
     with suppress(CheckpointError):
-        return family_by_config(name)
-    return ""
+        if name in offered_models():
+            family = offered_family(name)
+            return frozenset(FAMILIES[family] | {Need.LOGITS}) if family else frozenset()
+        saved = {Need.SNAPSHOTS} if snapshot_steps(checkpoint_path(name)) else set()
+        return features_of(stored_config(name)) | saved
+    return frozenset()
 
 
 def models_on_this_machine() -> list[Any]:

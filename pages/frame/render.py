@@ -15,9 +15,8 @@ from urllib.parse import parse_qsl
 import pandas as pd
 import streamlit as st
 
-from model.checkpoints.store import CheckpointError, available_checkpoints, stored_config, study_checkpoints
 from model.language import listed, tr
-from model.needs import Need, parts_of
+from model.needs import Need
 from model.run import Run
 from pages import PAGES, Page, next_page, page_of
 from pages.compute.cache import cached, put
@@ -25,7 +24,7 @@ from pages.compute.on_request import clicked
 from pages.compute.queue import in_turns, model_queue
 from pages.frame.bar import offer_export
 from pages.frame.course import COURSE
-from pages.frame.open_page import choose_checkpoint, is_first_visit, open_page, show_answer
+from pages.frame.open_page import is_first_visit, open_page, show_answer
 from pages.frame.present_row import place_present_row, show_present_row
 from pages.views import OUTCOME, Control, Offer, OnRequest, Result, View, call, section_key
 from pages.views.attention_step_by_step import STEP
@@ -38,7 +37,7 @@ from pages.widgets.controls import set_controls, tabs
 from pages.widgets.explain import breakable, draw_code
 from pages.widgets.export import Part, Picture, export
 from pages.widgets.glossary import define
-from pages.widgets.page_links import link_with, links
+from pages.widgets.page_links import link_with, links, offer_checkpoint
 from pages.widgets.present import presents
 from pages.widgets.proof_strip import proof
 from viz.figure import StableFigure, enlarge
@@ -118,13 +117,16 @@ def show_page(
     for view in views if not presents() else ():
         # What only another run has belongs to another scheme of positions, say, and is no gap of this model.
         if missing := [need for need in view.missing(run) if isinstance(need, Need)]:
-            st.caption(
-                tr(
-                    "The tab “{tab}” needs {parts}, which this model does not have.",
-                    tab=tr(view.title),
-                    parts=listed(missing),
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.caption(
+                    tr(
+                        "The tab “{tab}” needs {parts}, which this model does not have.",
+                        tab=tr(view.title),
+                        parts=listed(missing),
+                    )
                 )
-            )
+                needs = [need for need in view.needs if isinstance(need, Need)]
+                offer_checkpoint(*page.needs, *needs, tab={page.tabs_key: tr(view.tab or view.title)})
     controls.link_token()
     show_next(run, page)
 
@@ -163,10 +165,11 @@ def _draw_tab(
 def _draw_with_foot(
     run: Run, views: Sequence[View], chosen: Chosen, code: Sequence[Callable], builders: Mapping[str, Builder]
 ) -> None:
-    chosen, drawn = dict(chosen), []
+    above, chosen, drawn = chosen, dict(chosen), []
     if presents() and not views[0].tab:
         with _missing_file_said():
             any(_Drawn(run, view, chosen, build=builders.get(view.title)).present() for view in views)
+        _show_late_answer(run, views[0], above, chosen)
         return
     # Views in frames are read one after the other: Present shows all of them, in large letters.
     with st.container(key=PRESENT_TEXT) if presents() else nullcontext():
@@ -179,9 +182,17 @@ def _draw_with_foot(
                     st.header(tr(view.title), anchor=False)
                 with _missing_file_said():
                     drawn.append(_Drawn(run, view, chosen, build=builders.get(view.title)).draw())
+    _show_late_answer(run, views[0], above, chosen)
     if presents():
         return
     _draw_foot(run, drawn, "-".join(["foot", *(f"{view.page}-{view.name}" for view in views[:1])]), chosen, code)
+
+
+def _show_late_answer(run: Run, view: View, above: Chosen, chosen: Chosen) -> None:
+    """Answer the page's question where that waited for controls of this tab, which stand below it."""
+    page = page_of(f"{view.page}.py")
+    if page.answer and not {*page.answer.controls.values()} <= {*above}:
+        show_answer(run, page, chosen)
 
 
 def _draw_widgets(run: Run, show: Callable[[Run], Any], chosen: Chosen, code: Sequence[Callable]) -> None:
@@ -447,7 +458,7 @@ class _Drawn:
     def _offer(self, block: Block) -> None:
         with st.container(border=True):
             self._draw_blocks(list(block.items))
-            _offer_model(self.result.lacks)
+            offer_checkpoint(self.result.lacks)
 
     def _shows(self, block: Block) -> None:
         places = st.columns(len(block.items)) if len(block.items) > 1 else [nullcontext()]
@@ -660,17 +671,3 @@ def _on_request(run: Run, view: View, values: Mapping[str, Any]) -> Any:
         if any(one.reads is request for one in page_of(f"{view.page}.py").views):
             st.rerun()  # what is above shows it, too
     return outcome
-
-
-def _offer_model(need: Need) -> None:
-    """A button that opens a checkpoint with a part that the opened model lacks, on the same tab."""
-    for name in (*available_checkpoints(), *study_checkpoints()):
-        try:
-            parts = parts_of(stored_config(name))
-        except CheckpointError:
-            continue
-        if need in parts:
-            label = tr("Open {name}, which has it", name=as_markdown(name))
-            st.button(label, key="open-with", icon=":material/swap_horiz:", on_click=choose_checkpoint, args=(name,))
-            return
-    st.caption(tr("No checkpoint with this part is in the folder of checkpoints."))

@@ -238,7 +238,7 @@ def _content_map(queries: tuple[str, ...], keys: tuple[str, ...], pairs: Array) 
 QUERY_TEXT = text("Query", ("3 0", "1 0"), key="own_query")
 KEYS_TEXT = text("Keys", ("cat 1 0; dog .8 .6; car 0 1; sea -1 0", "1 0; 0 1"), key="own_keys")
 VALUES_TEXT = text("Values, one for each key", ("10 0; 8 2; 1 9; 0 4", "1; 2"), key="own_values")
-DIVIDES = choice("Divide by √d_k", {True: "yes", False: "no"}, key="own_divides")
+DIVIDES = choice("Divide by √dₖ", {True: "yes", False: "no"}, key="own_divides")
 
 
 def _typed(query: str, keys: str, values: str, divides: bool) -> tuple[tuple[Rows, Rows, Rows], OwnAttention]:
@@ -290,7 +290,7 @@ def own_vectors(
     scale = Scale.signed(own.scores, own.scaled, title="score")
     maps = {
         "q · k": Map(own.scores, scale=scale, what="q · k"),
-        "÷ √d_k" if divides else "not divided": Map(own.scaled, scale=scale, what="scaled score"),
+        "÷ √dₖ" if divides else "not divided": Map(own.scaled, scale=scale, what="scaled score"),
         "softmax: weights": Map(own.weights),
     }
     numbers = {"q · k": own.scores[row], "scaled" if divides else "not divided": own.scaled[row]}

@@ -222,7 +222,7 @@ def _divided(word: Word) -> Box | None:
     if attention.scale == 1:
         return None
     divisor = number(1 / attention.scale, 3)
-    divisor = f"√d_k = {divisor}" if attention.divides_by_root else divisor
+    divisor = f"√dₖ = {divisor}" if attention.divides_by_root else divisor
     matrix = _square(word, "scaled", "scaled", "scores")
     return Box("divided", f"÷ {divisor}", _why("divided", word), (matrix,))
 

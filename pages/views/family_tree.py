@@ -10,9 +10,10 @@ from model.analysis.runs.fine_tuned import STEPS, FineTuning, fine_tune
 from model.analysis.stream.whole_model import SIDES
 from model.background.family import HALF, MEMBERS, PARTS, Member, member
 from model.background.pieces import cut_text, learn_merges
-from model.background.then_and_now import BASE, TRAININGS, Training, training_of
+from model.background.then_and_now import BASE, TRAININGS, Training, tokens_of_log, training_of
 from model.checkpoints.store import shown_name
-from model.language import Numeral, tr
+from model.correction import held_out_pairs
+from model.language import Numeral, later, tr
 from model.run import Run
 from model.trace import Trace
 from pages.views import Need, OnRequest, Result, answer, view
@@ -20,12 +21,13 @@ from pages.views.controls import menu, steps
 from pages.views.examples import examples_of
 from pages.views.names import card_of
 from viz.forms import Line, Lines, Table
+from viz.latex import signed
 from viz.special.family_tree import to_scale
 from viz.special.model_card import amount
 from viz.theme import OKABE_ITO
 
 LENGTHS = (100, 1_000, 10_000, 100_000, 1_000_000)
-OTHER_TEXTS = 4
+OTHER_TEXTS = 8
 """example sentences on which a fine-tuned model is measured, too"""
 MEMBER = menu("Model", {one.name: one.name for one in MEMBERS}, "GPT-3", key="family_member")
 N = steps("Tokens n", {n: Numeral(f"{n:,}") for n in LENGTHS}, 1_000, key="family_n")
@@ -117,7 +119,7 @@ def _all(chosen: str, n: int) -> Table:
     rows = [
         {
             "model": one.name,
-            "year": int(one.year),
+            "year": str(int(one.year)),
             "kind": one.family,
             "layers": " + ".join(str(count) for count in (one.encoder_layers, one.decoder_layers) if count),
             "d_model": one.d_model,
@@ -132,8 +134,8 @@ def _all(chosen: str, n: int) -> Table:
             "parameters": tr(amount(one.total)),
             "published": tr(amount(one.published)),
             "at work": tr(amount(sum(one.parameters(active=True).values()))),
-            "cache, bytes": f"{HALF * one.cached(n):.3g}" if one.family != "encoder" else "",
-            "multiply-adds": f"{one.multiply_adds(n):.2e}",
+            "cache, bytes": signed(HALF * one.cached(n)) if one.family != "encoder" else "",
+            "multiply-adds": signed(one.multiply_adds(n), ".2e"),
             "from": tr(one.source),
         }
         for one in MEMBERS
@@ -182,14 +184,14 @@ def trainings(run: Run) -> Result:
             "devices": "" if one.devices is None else f"{one.devices:,} × {one.device}",
             "device-hours": "" if one.all_hours is None else f"{one.all_hours:,.0f}",
             "divided by": one.parallel,
-            "operations": "" if one.operations is None else f"{one.operations:.1e}",
+            "operations": "" if one.operations is None else signed(one.operations, ".1e"),
             "from": tr(one.source),
         }
         for one in TRAININGS
     ]
     own = _own_training(run) if Need.OWN_LAYERS in run.opened.features else None
     if own:
-        rows.append(own | {"model": shown_name(run.opened.name)})
+        rows.append(own["row"] | {"model": shown_name(run.opened.name)})
     first, most = training_of(BASE), max((one for one in TRAININGS if one.operations), key=lambda one: one.operations)
     facts = {"first": first, "most": most, "times": most.operations / first.operations, "own": own}
     numbers = {
@@ -199,34 +201,53 @@ def trainings(run: Run) -> Result:
     return Result({"trainings": Table(pd.DataFrame(rows), pinned=("model",))}, facts, numbers)
 
 
-def _own_training(run: Run) -> dict[str, str] | None:
+COUNTED = {
+    "encoder_decoder": later("{count} tokens of the target"),
+    "decoder": later("{count} tokens"),
+    "encoder": later("{count} hidden tokens"),
+}
+"""family -> what `tokens_per_second` counts: the tokens that are predicted"""
+
+
+def _own_training(run: Run) -> dict[str, Any] | None:
     """This checkpoint's training, as its log tells it."""
-    log = [row for row in card_of(run).log if {"hours", "tokens_per_second"} <= set(row)]
-    if not log:
+    log, family = card_of(run).log, run.opened.config.family
+    tokens = tokens_of_log(log)
+    if tokens is None:
         return None
-    hours = [0.0, *(row["hours"] for row in log)]
-    seconds = np.diff(hours).clip(min=0) * 3600
-    tokens = float(sum(seconds * [row["tokens_per_second"] for row in log]))
-    parameters = sum(run.opened.parameters_by_part().values())
+    reads = "tokens" in log[-1]
+    # Of a translator, each parameter sees one of the two texts; of a masked model the log must know what it read.
+    share = 0.5 if reads and family == "encoder_decoder" else 0 if not reads and family == "encoder" else 1
+    operations = 6 * sum(run.opened.parameters_by_part().values()) * tokens * share
     return {
-        "text": tr("{count} tokens", count=amount(tokens)),
-        "devices": tr("2 × processor core"),
-        "device-hours": f"{2 * hours[-1]:,.0f}",
-        "divided by": "",
-        "operations": f"{6 * parameters * tokens:.1e}",
-        "from": "log.csv",
+        "tokens": tokens,
+        "row": {
+            "text": tr("{count} tokens" if reads else COUNTED[family], count=amount(tokens)),
+            "devices": tr("2 × processor core"),
+            "device-hours": f"{2 * max(row['hours'] for row in log if 'hours' in row):,.0f}",
+            "divided by": "",
+            "operations": signed(operations, ".1e") if operations else "",
+            "from": "log.csv",
+        },
     }
 
 
-def _others(run: Run) -> list[Trace]:
-    """Of example sentences besides the one on screen, cut where the model's positions end."""
-    read = dict.fromkeys(map(run.opened.truncate, examples_of(run.opened.name).menu))
-    sentences = [one for one in read if one and one != run.trace.source]
-    return [run.opened.trace(one, beam_size=1) for one in sentences[:OTHER_TEXTS]]
+def _others(run: Run) -> tuple[list[Trace], bool]:
+    """Other sentences, and whether they are held out, with translations by people: else examples, with the model's own.
+
+    They are cut where the model's positions end.
+    """
+    opened, source = run.opened, run.trace.source
+    held_out = [pair for pair in held_out_pairs(opened.name) if pair[0] != source and all(map(opened.fits, pair))]
+    if held_out:
+        return [opened.trace(*pair) for pair in held_out[:OTHER_TEXTS]], True
+    read = dict.fromkeys(map(opened.truncate, examples_of(opened.name).menu))
+    sentences = [one for one in read if one and one != source]
+    return [opened.trace(one, beam_size=1) for one in sentences[:OTHER_TEXTS]], False
 
 
 def _tune(run: Run) -> Iterator[tuple[float, FineTuning]]:
-    for number, known in enumerate(fine_tune(run.opened, run.trace, _others(run))):
+    for number, known in enumerate(fine_tune(run.opened, run.trace, _others(run)[0])):
         yield number / STEPS, known
 
 
@@ -239,7 +260,7 @@ TUNED = OnRequest("Fine-tune a copy on this text", "family-tune", _tune, lambda 
     needs=(Need.CROSS_ATTENTION, Need.OWN_LAYERS, Need.LOGITS),
     on_request=TUNED,
 )
-def uses(_: Run, outcome: FineTuning | None) -> Result:
+def uses(run: Run, outcome: FineTuning | None) -> Result:
     """Three ways to get a model to do a task; a copy of this one, fine-tuned on the text on screen."""
     if outcome is None:
         return Result(facts={"done": False})
@@ -253,6 +274,7 @@ def uses(_: Run, outcome: FineTuning | None) -> Result:
         "own": (outcome.own[0], outcome.own[-1]),
         "others": (outcome.others.mean(axis=-1)[0], outcome.others.mean(axis=-1)[-1]),
         "texts": outcome.others.shape[1],
+        "held_out": bool(held_out_pairs(run.opened.name)),
     }
     return Result({"tuned": curves}, {"done": True, "steps": len(places) - 1} | facts)
 

@@ -123,7 +123,7 @@ def layers(run: Run, weights: str = choice("Weights", WEIGHTS, key="gradients_we
 
 def _undone(attention: Attention) -> str:
     """A run without the factor that this model gives its scores, in words."""
-    return f"not divided by {'√d_k' if attention.divides_by_root else format(1 / attention.scale, '.4g')}"
+    return f"not divided by {'√dₖ' if attention.divides_by_root else format(1 / attention.scale, '.4g')}"
 
 
 def _removes_residual(opened: Checkpoint) -> bool:

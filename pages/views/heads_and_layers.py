@@ -665,6 +665,7 @@ def find(run: Run, find_by: str | None = FIND_BY, first: str | None = FROM) -> R
     return Result({"heads": shown}, facts, {"scores": np.array([head.mean[find_by] for head in heads])})
 
 
+PERCENT = {"correct": "percent", "best offset": "percent", "nearest": "percent"}
 WORK_HELPS = {
     "measure": "Positional: the largest share on the previous, the same or the next token. Syntactic: share of right "
     "partners minus that of the best fixed offset. The others: correlation, copy score, prefix-matching score.",
@@ -715,16 +716,21 @@ def works(run: Run) -> Result:
         "heads": len(kind),
         "counts": counts,
         "syntactic": own[1],
+        "apart": how.chosen is not None,
+        "beyond": how.beyond(head.place),
+        "survivors": [
+            (f"L{place[1]}H{place[2]}", beyond)
+            for place in kind
+            if (beyond := how.beyond(place)) is not None and beyond.survives
+        ],
     }
     shows = {"works": Table(table, floats="%.3f", helps=WORK_HELPS)}
     if len(relations):
-        shows["relations"] = Table(
-            relations, floats="%.3f", formats={"correct": "percent", "best offset": "percent"}, most_rows=12
-        )
+        shows["relations"] = Table(relations, floats="%.3f", formats=PERCENT, most_rows=12)
         shows["best"] = Table(
             best,
             floats="%.3f",
-            formats={"correct": "percent", "best offset": "percent"},
+            formats=PERCENT,
             most_rows=12,
             chooses=best[["layer", "head"]].to_dict("records"),
             sets={"layer": LAYER, "head": HEAD},
@@ -743,10 +749,17 @@ def _relations(how: Distributions, row: int) -> pd.DataFrame:
             "best offset": float(how.yardstick[row, direction, relation]),
             "offset": int(how.offset[row, direction, relation]),
         }
+        | (
+            {}
+            if how.nearest is None
+            else {"nearest": float(how.nearest[row, direction, relation])}
+            | {"nearest by": " ".join(map(tr, grammar.NEAREST[int(how.nearest_by[row, direction, relation])]))}
+        )
         for (direction, relation), words in np.ndenumerate(how.words[row])
         if words >= many_sentences.GAIN_WORDS
     ]
-    table = pd.DataFrame(rows, columns=["relation", "looks", "words", "correct", "best offset", "offset"])
+    nearest = [] if how.nearest is None else ["nearest", "nearest by"]
+    table = pd.DataFrame(rows, columns=["relation", "looks", "words", "correct", "best offset", "offset", *nearest])
     table["gain"] = table["correct"] - table["best offset"]
     return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
 
@@ -759,6 +772,7 @@ def _best_relations(how: Distributions, places: Sequence[tuple[str, int, int]]) 
         return table
     best = table.loc[table.groupby(["relation", "looks"])["correct"].idxmax()]
     columns = ["relation", "looks", "layer", "head", "correct", "best offset", "offset", "gain", "words"]
+    columns += [name for name in ("nearest", "nearest by") if name in best]
     return best.sort_values("gain", ascending=False, kind="stable", ignore_index=True)[columns]
 
 

@@ -8,11 +8,11 @@ import pandas as pd
 from model.analysis.stream import residual_stream
 from model.analysis.stream.logit_lens import LogitLens, logit_lens
 from model.analysis.stream.residual_stream import NormSteps, StreamMeasures, measure_stream
-from model.language import tr
+from model.language import Sentence, sentence, tr
 from model.network.feed_forward import FeedForward
 from model.network.residual import Residual
 from model.run import Run
-from model.trace import Array, SubLayer
+from model.trace import SUBLAYER_TITLES, Array, SubLayer
 from pages.views import Need, Result, answer, view
 from pages.views.chosen_token import row_in
 from pages.views.controls import SWITCH, choice, menu, number, slider, toggle
@@ -363,7 +363,7 @@ def similarity(run: Run, stack: str = STACK, step: int = STEP) -> Result:
     )
 
 
-BLOCKS = ("self_attn", "cross_attn", "feed_forward", "norms", "together")
+BLOCKS = (*SUBLAYER_TITLES.values(), "norms", "together")
 """columns of the table of parameters"""
 
 
@@ -374,7 +374,8 @@ def parameters(run: Run) -> Result:
     total = sum(parts.values())
     lines = [{"block": part, "together": parts[part]} for part in ("embeddings", "positions", "output") if parts[part]]
     lines += [
-        {"block": f"{stack} layer {layer}", **block, "together": sum(block.values())}
+        {"block": f"{stack} layer {layer}", "together": sum(block.values())}
+        | {SUBLAYER_TITLES.get(part, part): count for part, count in block.items()}
         for (stack, layer), block in blocks.items()
     ]
     if rest := total - sum(line["together"] for line in lines):
@@ -387,6 +388,17 @@ def parameters(run: Run) -> Result:
     return Result({"parameters": Table(table, formats=formats)}, {"config": run.opened.config, "own": own})
 
 
+def _in_words(run: Run, stack: str, step: int) -> Sentence:
+    """The sub-layer of a step."""
+    sublayer = run.trace.streams[stack].sublayers[step - 1]
+    said = {
+        "self_attn": sentence("the self-attention of layer {layer}", layer=sublayer.layer),
+        "cross_attn": sentence("the cross-attention of layer {layer}", layer=sublayer.layer),
+        "feed_forward": sentence("the feed-forward of layer {layer}", layer=sublayer.layer),
+    }
+    return said[sublayer.name]
+
+
 @answer
 def one_line(run: Run) -> Result:
     """How far the chosen token's vector turns away from its input, and which sub-layer adds the most."""
@@ -394,7 +406,7 @@ def one_line(run: Run) -> Result:
     measured, row = _measured(run, stack), row_in(run, stack)
     share = measured.share[row]
     most = int(np.nanargmax(share)) if np.isfinite(share).any() else None
-    step = {"step": measured.steps[most], "share": share[most]} if most is not None else {"step": None}
+    step = {"step": _in_words(run, stack, most), "share": share[most]} if most is not None else {"step": None}
     return Result(
         facts={"token": labels(run.trace.streams[stack].tokens.labels)[row], "cosine": measured.to_start[row, -1]}
         | step

@@ -18,7 +18,7 @@ from model.language import Numeral, joined, sentence, tr
 from model.network.config import PRESETS
 from model.network.encoder_decoder import Transformer
 from model.run import Run
-from model.trace import KIND_TITLES
+from model.trace import KIND_TITLES, SUBLAYER_TITLES
 from pages.views import Need, Result, answer, view
 from pages.views.names import card_of, is_outdated
 from viz.forms import Bars, Document, Line, Lines, Map, Maps, Mark, Scale, Table
@@ -33,7 +33,6 @@ PARTS = {
     "decoder_feed_forward": "decoder feed-forward",
     "output": "output over the vocabulary",
 }
-PARTS_OF_LAYERS = {"self_attn": "self-attention", "cross_attn": "cross-attention", "feed_forward": "feed-forward"}
 DASHES = "solid", "dash", "dot", "dashdot"
 LOCALIZED = ","
 """format of large integers in tables"""
@@ -93,7 +92,7 @@ def parameter_bars(opened: Checkpoint) -> Bars:
     if rest := sum(outside.values()) - sum(counts.values()):
         counts["last norms of the stacks"] = rest
     return Bars(
-        [say_label(PARTS_OF_LAYERS.get(part, part)) for part in counts],
+        [say_label(SUBLAYER_TITLES.get(part, part)) for part in counts],
         {"parameters": np.array([*counts.values()], float)},
         ("part", "parameters"),
         number=",.0f",

@@ -34,6 +34,7 @@ from pages.views.names import axes, card_of
 from pages.views.paper_figures import draw_lines, draw_ranking, fact_of_cell, fact_of_pair
 from viz.forms import Canvas, Document, Line, Lines, Map, Maps, Scale, Table
 from viz.labels import say_label, say_options
+from viz.latex import signed
 from viz.special.heads_and_layers import head_map
 from viz.steps.head import Choice
 from viz.steps.steps import all_steps, picture, result
@@ -225,7 +226,7 @@ def positions(run: Run) -> Result:
         "waves": (float(waves[0]), float(waves[-1])),
         "ratio": float(waves[1] / waves[0]) if len(waves) > 1 else 1.0,
         "error": float(turned),
-        "most": config.max_len,
+        "most": run.opened.token_limit,
         "n": len(_first(run).tokens),
         "learned": _row_of_table_3("learned").bleu - TABLE_3[0].bleu,
         "our_learned": _our_difference("learned-positions"),
@@ -250,7 +251,7 @@ def why(run: Run) -> Result:
             "longest path here": [cost.path for cost in costs.values()],
         }
     )
-    facts: dict[str, Any] = {"n": n, "d": d, "types": None}
+    facts: dict[str, Any] = {"n": n, "d": d, "recurs": costs["recurrent"].path, "types": None}
     if Need.MATRICES in run.opened.features:
         found = [one.type for kind in run.trace.kinds for one in run.compute(summarise_kind, run.trace, kind.name)]
         facts |= {"types": {name: found.count(name) for name in sorted(set(found))}, "heads": len(found)}
@@ -392,7 +393,7 @@ def paper_results(run: Run) -> Result:
             "EN-FR BLEU": np.array([row.en_fr for row in systems], float),
         }
         # As texts, because the browser's tables end at 2 ** 53.
-        | {title: ["" if np.isnan(n) else f"{n:.1e}" for n in counts] for title, counts in operations.items()}
+        | {title: ["" if np.isnan(n) else signed(n, ".1e") for n in counts] for title, counts in operations.items()}
     )
     parses = pd.DataFrame([(row.parser, row.f1, row.training) for row in TABLE_4], columns=["parser", "F1", "training"])
     own = Need.OWN_LAYERS in run.opened.features

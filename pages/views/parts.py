@@ -8,7 +8,7 @@ import numpy as np
 
 from model.analysis.written import head_of_part
 from model.run import Run
-from model.trace import KIND_TITLES, Array
+from model.trace import KIND_TITLES, SUBLAYER_TITLES, Array
 from pages.views.controls import CLICKED_HEAD, HEAD, KIND, LAYER
 from viz.forms import Bars, Scale
 from viz.labels import say_label
@@ -18,10 +18,9 @@ from viz.theme import OKABE_ITO, WEIGHTS
 MOST = 12
 """parts that have a name in a picture"""
 STACKS = {"encoder_self": "encoder", "decoder_self": "decoder"}
-SUBLAYERS = {"feed_forward": "feed-forward", "self_attn": "self-attention", "cross_attn": "cross-attention"}
 _PART = re.compile(
     rf"(?P<stack>encoder|decoder|cross|encoder_self|decoder_self|query|key)"
-    rf"(?: (?P<layer>\d+))?(?: (?P<sublayer>{'|'.join(SUBLAYERS)}))?(?: (?P<rest>.+))?"
+    rf"(?: (?P<layer>\d+))?(?: (?P<sublayer>{'|'.join(SUBLAYER_TITLES)}))?(?: (?P<rest>.+))?"
 )
 
 
@@ -34,7 +33,7 @@ def part_label(name: str) -> str:
         return say_label(name)
     stack, layer, sublayer, rest = match.groups()
     words = [say_label(STACKS.get(stack, stack)), layer and f"L{layer}"]
-    words += [sublayer and say_label(SUBLAYERS[sublayer]), rest and say_label(rest)]
+    words += [sublayer and say_label(SUBLAYER_TITLES[sublayer]), rest and say_label(rest)]
     return " ".join(filter(None, words))
 
 

@@ -420,7 +420,7 @@ def _compared(
     """Scores of a head in one range of colours, which also holds `more`; beside them attention weights."""
     mask = attention.mask[head]
     limit = symmetric_range(*(values[mask] for values in (*scores.values(), *more)))[1]
-    scale = Scale(-limit, limit, title=f"score<br>±{limit:.3g}")
+    scale = Scale(-limit, limit, title=f"score<br>±{signed(limit)}")
     maps = {title: Map(values, mask, scale, "score") for title, values in scores.items()}
     maps |= {title: Map(values, mask) for title, values in weights.items()}
     return Maps(*axes(attention), maps, layout={"height": BELOW_ROWS}), scale

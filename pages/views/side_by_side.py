@@ -28,7 +28,7 @@ from model.interventions import Patch, describe
 from model.language import sentence, sentence_of
 from model.needs import Need
 from model.run import Place, Run, decode
-from model.trace import KIND_TITLES, Array, Trace
+from model.trace import KIND_TITLES, SUBLAYER_TITLES, Array, Trace
 from pages.views import OnRequest, Result, answer, view
 from pages.views.chosen_token import FUNCTION_WORDS
 from pages.views.controls import another_run, choice, menu, text
@@ -40,7 +40,6 @@ from pages.views.two_texts import (
     PATCH_HEAD,
     PATCH_LAYER,
     PLACE,
-    SUBLAYERS,
     TARGETS,
     WORD,
     TwoTexts,
@@ -515,7 +514,8 @@ def _cosine_lines(runs: Mapping[str, tuple[Trace, int]], stack: str) -> tuple[Li
     """The cosine of each two sentences after each sub-layer, and of any two tokens of the left one."""
     steps = {name: stream_steps(trace, stack) for name, (trace, _) in runs.items()}
     first = steps["left"]
-    ticks = [step.name if step.layer is None else f"L{step.layer} {say_label(SUBLAYERS[step.name])}" for step in first]
+    titles = SUBLAYER_TITLES
+    ticks = [step.name if step.layer is None else f"L{step.layer} {say_label(titles[step.name])}" for step in first]
     x = np.arange(len(first))
     lines = {}
     for number, (one, other) in enumerate(combinations(runs, 2)):

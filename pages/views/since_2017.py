@@ -20,7 +20,7 @@ from model.network.residual import Residual
 from model.network.rotary import Rotary
 from model.network.vision import VisionTransformer, cut_patches
 from model.run import Run
-from model.trace import Attention
+from model.trace import SUBLAYER_TITLES, Attention
 from pages.views import Need, Result, answer, view
 from pages.views.chosen_token import query_of
 from pages.views.controls import choice, menu, slider
@@ -36,7 +36,6 @@ from viz.theme import GUIDE, OKABE_ITO, WEIGHTS
 
 OWN, OTHER = OKABE_ITO[0], OKABE_ITO[5]
 """the model's own part, and the one beside it"""
-SUBLAYERS = {"self_attn": "self-attention", "cross_attn": "cross-attention", "feed_forward": "feed-forward"}
 STUDY = {
     "part-2017": "2017",
     "part-pre_norm": "pre-norm",
@@ -172,7 +171,7 @@ def _added(run: Run, token: int) -> Result:
 
 def _norms(run: Run) -> dict[int, str]:
     sublayers = [step.sublayer for step in since.norm_steps(run.trace, run.stream.name)]
-    return {i: say_label(SUBLAYERS[s.name]) for i, s in enumerate(sublayers) if s.layer == run.layer}
+    return {i: say_label(SUBLAYER_TITLES[s.name]) for i, s in enumerate(sublayers) if s.layer == run.layer}
 
 
 NORM = choice(lambda run: sentence("Norm of layer {layer}, at the", layer=run.layer), _norms, key="since_norm")
@@ -304,7 +303,7 @@ def sharing(run: Run) -> Result:
     attention, config = run.attention, run.opened.config
     distances = since.key_distances(attention)
     end = float(distances.max()) or 1.0
-    scale = Scale(0, end, WEIGHTS, f"largest<br>difference<br>0 to {end:.3g}")
+    scale = Scale(0, end, WEIGHTS, f"largest<br>difference<br>0 to {signed(end)}")
     heads, axis = [str(head) for head in range(attention.n_heads)], {"title": "query head", "constrain": "domain"}
     square = {"xaxis": axis | {"tickangle": 0}, "yaxis": axis | {"scaleanchor": "x"}}
     kind = run.kind if not attention.crosses else f"{run.trace.kind(run.kind).queries}_self"

@@ -201,7 +201,7 @@ def move(run: Run, row: int = QUERY) -> Result:
     return Result({"move-query": Canvas(drawing, {"row": QUERY})}, numbers=plane)
 
 
-@view("Divided by √d_k", code=(product_statistics,), needs=(Need.LOGITS,))
+@view("Divided by √dₖ", code=(product_statistics,), needs=(Need.LOGITS,))
 def divided(run: Run) -> Result:
     """The distribution of q·k, its variance compared with d_k, and a run without the division."""
     attention, head = run.attention, run.head
@@ -230,7 +230,7 @@ def _undivided(run: Run) -> tuple[dict, dict, dict]:
     drawn = softmax_at(read, old.mask[head], 1.0).astype(np.float32)
     maps = {"with: the run": old.pattern[head], "without: redrawn": drawn, "without: rerun": new.pattern[head]}
     texts = {"With the division": plain.trace.translation, "Without it, rerun": other.trace.translation}
-    divisor = "√d_k" if old.divides_by_root else Numeral(f"{1 / scale:.4g}")
+    divisor = "√dₖ" if old.divides_by_root else Numeral(f"{1 / scale:.4g}")
     shows, facts, numbers = _comparison(plain, after, texts, (f"divided by {divisor}", "not divided"))
     shows |= {"undivided": Maps(*axes(old), {name: Map(weights, old.mask[head]) for name, weights in maps.items()})}
     facts |= {
@@ -261,7 +261,7 @@ def _variances(statistics: list[ProductStatistics], head: int, d_k: int) -> Bars
         number=".5g",
         what="head",
         dots={"if the components were independent": np.array([one.if_independent for one in statistics])},
-        marks=[Mark(y=d_k, dash="dash", width=2.5, name=f"d_k = {d_k}")],
+        marks=[Mark(y=d_k, dash="dash", width=2.5, name=f"dₖ = {d_k}")],
     )
 
 
@@ -269,7 +269,7 @@ def _histogram(scores: np.ndarray, d_k: int) -> Bars:
     """How often each score of the visible cells occurs, before and after the division, in the same bins."""
     limit = max(float(np.abs(scores).max(initial=0.0)), 0.5) * 1.02
     bins = np.linspace(-limit, limit, 62)
-    both = {"q·k": scores, "q·k / √d_k": scores / math.sqrt(d_k)}
+    both = {"q·k": scores, "q·k / √dₖ": scores / math.sqrt(d_k)}
     names = [f"{name}: variance {values.astype(np.float64).var():.3g}" for name, values in both.items()]
     counts = [np.histogram(values, bins)[0] for values in both.values()]
     markers = [
@@ -296,7 +296,7 @@ DRAW = number("Draw of random numbers, {0} to {1}", (0, 99), 0)
 HEADS_OF_RUN, RANDOM = OKABE_ITO[1], OKABE_ITO[5]
 
 
-@view("d_k from 1 to 1,024", code=(random_widths, product_statistics))
+@view("dₖ from 1 to 1,024", code=(random_widths, product_statistics))
 def widths(run: Run, draw: int = DRAW) -> Result:
     """Random queries and keys of growing width, and this model's heads at theirs."""
     keys = run.attention.pattern.shape[-1]
@@ -311,17 +311,17 @@ def widths(run: Run, draw: int = DRAW) -> Result:
     of_heads = {"symbol": "diamond", "dash": "", "names": names}
     variances = {
         "N(0, 1), measured": Line(x, drawn.variance, RANDOM, "circle"),
-        "d_k, footnote 4": Line(x, x, GUIDE, dash="dot"),
+        "dₖ, footnote 4": Line(x, x, GUIDE, dash="dot"),
         f"heads of {kind.title.lower()}": Line(width, variance, HEADS_OF_RUN, **of_heads),
     }
     peaks = {
         "N(0, 1), not divided": Line(x, drawn.peak, OKABE_ITO[0], "square"),
-        "N(0, 1), divided by √d_k": Line(x, drawn.divided_peak, RANDOM, "circle"),
+        "N(0, 1), divided by √dₖ": Line(x, drawn.divided_peak, RANDOM, "circle"),
         f"heads of {kind.title.lower()}, as they run": Line(width, peak, HEADS_OF_RUN, **of_heads),
     }
     slopes = {
         "N(0, 1), not divided": Line(x, drawn.slope, OKABE_ITO[0], "square"),
-        "N(0, 1), divided by √d_k": Line(x, drawn.divided_slope, RANDOM, "circle"),
+        "N(0, 1), divided by √dₖ": Line(x, drawn.divided_slope, RANDOM, "circle"),
     }
     facts = {
         "keys": keys,
@@ -332,7 +332,7 @@ def widths(run: Run, draw: int = DRAW) -> Result:
         "middle": float(np.median(variance)),
         "above": int((variance > width).sum()),
     }
-    titles = "d_k (log)", "mean of the largest weight"
+    titles = "dₖ (log)", "mean of the largest weight"
     return Result(
         {
             "variance": Lines(variances, (titles[0], "variance of q·k (log)"), ".4g", "xy", of="head"),

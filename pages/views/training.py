@@ -64,7 +64,6 @@ from model.checkpoints.card import Card
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps
 from model.checkpoints.store import (
     CheckpointError,
-    available_checkpoints,
     checkpoint_path,
     load_checkpoint,
     shown_message,
@@ -285,7 +284,7 @@ def schedule(run: Run, warmup: int = WARMUP) -> Result:
         ("training step", "learning rate"),
         ".6g",
         height=400,
-        marks=[Mark(x=warmup, text=f"{peak:.3g} at step {warmup:,}", at=top)],
+        marks=[Mark(x=warmup, text=f"{signed(peak)} at step {warmup:,}", at=top)],
         layout={"yaxis": {"rangemode": "tozero", "exponentformat": "power"}},
     )
     facts = {
@@ -487,7 +486,7 @@ def _block_maps(steps: TakenSteps, here: Block) -> dict[str, Maps]:
         )
     }
     end = float(roots.max()) or 1.0
-    root = Map(roots, None, Scale(0, end, WEIGHTS, f"√v̂<br>0 to {end:.3g}"), "√v̂")
+    root = Map(roots, None, Scale(0, end, WEIGHTS, f"√v̂<br>0 to {signed(end)}"), "√v̂")
     first = {"gradient": signed_maps["gradient"], "root of the mean square: √v̂": root}
     second = {title: signed_maps[title] for title in ("mean: m̂", "update")}
     axes_of = ("row", "column")
@@ -598,7 +597,7 @@ def formats(run: Run) -> Result:
     shows["formats"] = pd.DataFrame(
         {
             "format": list(found),
-            "one rounding, at most": [f"{ROUNDING[name]:.2g}" for name in found],
+            "one rounding, at most": [signed(ROUNDING[name], ".2g") for name in found],
             "first step that is further off": [
                 _first_apart(run.trace, one.differences, ROUNDING[name]) for name, one in found.items()
             ],
@@ -791,9 +790,7 @@ EVERY = toggle("List all steps", lambda run: SWITCH if _saved(run) else {}, key=
 def snapshots(run: Run, snapshot: str | None = SNAPSHOT, every: bool | None = EVERY) -> Result:
     """The chosen head, and the cross-entropy of the text, with the weights of a training step."""
     if snapshot is None:
-        others = [name for name in available_checkpoints() if snapshot_steps(checkpoint_path(name))]
-        facts = {"saved": False, "name": shown_name(run.opened.name)}
-        return Result(facts=facts | {"others": joined(others, later("{before} or {one}")) if others else ""})
+        return Result(facts={"saved": False, "name": shown_name(run.opened.name)}, lacks=Need.SNAPSHOTS)
     facts = {"saved": True, "step": None if snapshot == END else int(snapshot), "last": _last_step(run), "error": ""}
     try:
         here = _moment(run, snapshot)
@@ -890,7 +887,7 @@ def forming(run: Run, formed: str | None = FORMING) -> Result:
     attentions = [trace.attention(induction.KIND, one) for one in range(opened.config.n_decoder_layers)]
     maps = {
         f"head {which} of layer {one}": Map(attentions[one].pattern[which], attentions[one].mask[which])
-        for one, which in ((layer, head), measured.heads[measured.previous])
+        for one, which in (measured.heads[number] for number in (*measured.formed, measured.previous))
     }
     link = {"checkpoint": induction.CHECKPOINT, "source": text, "layer": layer, "head": head}
     facts = {
@@ -927,16 +924,17 @@ def _forming_losses(measured: induction.Forming, step: int) -> Lines:
 
 
 def _forming_scores(measured: induction.Forming, step: int) -> Lines:
-    finds, looks_back = measured.induction, measured.previous
-    others = np.delete(measured.prefix_matching, finds, axis=1)
+    looks_back, others = measured.previous, np.delete(measured.prefix_matching, measured.formed, axis=1)
     places = [f"head {head} of layer {layer}" for layer, head in measured.heads]
     lines = {
-        f"prefix matching, {places[finds]}": Line(measured.steps, measured.prefix_matching[:, finds], FOUND, "circle"),
+        f"prefix matching, {places[one]}": Line(measured.steps, measured.prefix_matching[:, one], colour, "circle")
+        for one, colour in zip(measured.formed, (FOUND, *OKABE_ITO[4:]), strict=False)
+    } | {
         f"previous token, {places[looks_back]}": Line(
             measured.steps, measured.previous_token[:, looks_back], BEFORE, "diamond"
         ),
         "prefix matching, the highest of the other heads": Line(
-            measured.steps, others.max(axis=1), FIRST_HALF, "circle-open", dash="dot"
+            measured.steps, others.max(axis=1, initial=0), FIRST_HALF, "circle-open", dash="dot"
         ),
     }
     titles = ("training step", "mean attention weight")
@@ -1197,7 +1195,7 @@ def scaling(_: Run) -> Result:
             "without embeddings": ends["n"],
             "tokens read": tokens,
             "tokens per parameter": tokens / ends["parameters"],
-            "operations": [f"{count:.2e}" for count in ends["compute"]],
+            "operations": [signed(count, ".2e") for count in ends["compute"]],
             "loss, nats per piece": losses,
             "bits per byte": ends["dev_bits_per_byte"],
             "hours": ends["hours"],

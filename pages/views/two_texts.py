@@ -16,7 +16,7 @@ from model.language import Numeral, later, sentence, sentence_of, tr
 from model.needs import Need
 from model.run import Run
 from model.run import decode as decode_run
-from model.trace import KIND_TITLES, StackName, Trace, log_probabilities
+from model.trace import KIND_TITLES, SUBLAYER_TITLES, StackName, Trace, log_probabilities
 from pages.views.chosen_token import FUNCTION_WORDS
 from pages.views.controls import Control, choice, menu, text
 from viz.forms import Form, Map, Scale
@@ -28,7 +28,6 @@ ALL_HEADS = -1
 ALL = "all"
 STREAM, OUT = "stream", "out"
 OF_HEADS = {"z": "z", "q": "q", "k": "k", "v": "v", "pattern": "weights"}
-SUBLAYERS = {"self_attn": "self-attention", "cross_attn": "cross-attention", "feed_forward": "feed-forward"}
 MIDDLE = ("cross_attn", "feed_forward")
 """sub-layers that are not the first of their layer"""
 CANDIDATES = 4
@@ -184,7 +183,7 @@ def _addresses(opened: Checkpoint) -> dict[str, str]:
     model = opened.model
     offered = {f"{STREAM} {name}": (stream_path(name, 0), f"{name}: residual stream") for name in model.stacks}
     for name in model.stacks:
-        for part, title in SUBLAYERS.items():
+        for part, title in SUBLAYER_TITLES.items():
             if part in MIDDLE:
                 path = middle_path(name, 0, part)
                 offered[f"{STREAM} {name} {part}"] = (path, f"{name}: residual stream before {title}")

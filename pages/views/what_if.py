@@ -48,6 +48,7 @@ from pages.views.parts import head_maps
 from viz.drawing import Drawing
 from viz.forms import Canvas, Document, Line, Lines, Mark, Outcome, Scale, Table
 from viz.html import chips
+from viz.latex import signed
 from viz.special.mistakes import mistake_maps
 from viz.special.translate import Alternatives, certainty_bars, rank_candidates
 from viz.special.what_if import OWN, ChangeMaps, HeadMaps, candidate_change_bars, log_probability_bars
@@ -627,7 +628,7 @@ def _in_words(verdict: Verdict) -> dict[str, Any]:
 
 
 def _error(error: float) -> str:
-    return "NaN" if np.isnan(error) else "∞" if np.isinf(error) else f"{error:.3g}"
+    return "NaN" if np.isnan(error) else "∞" if np.isinf(error) else signed(error)
 
 
 @answer

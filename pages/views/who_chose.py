@@ -117,13 +117,11 @@ def which_head(
     """What each part adds directly to the logit of the written token, and what happens when a head is off."""
     trace, token = run.trace, run.trace.next_ids[row]
     other, problem = _contrast(run, against, typed)
-    parts = run.compute(logit_parts, run.opened, trace, row, token, other)
+    parts, heads, first = _largest(run, row, other)
     by_key = run.compute(logit_parts_by_key, run.opened, trace, row, token, other)
-    heads = {name: value for name, value in parts.items() if head_of_part(name)}
     ranked = rank(parts)
-    first = max(heads, key=lambda name: heads[name]) if heads else None
     off = {name: outcome[name] for name in heads if name in outcome} if outcome else {}
-    shows = {"parts": part_bars(run, ranked, "adds to the logit" if other is None else "adds to the difference")}
+    shows = {"parts": part_bars(run, ranked, "adds to the logit" if other is None else "adds to the lead")}
     shows |= {"heads": signed_head_maps(run, heads, "adds", "+.2f", [kind]), "sources": _source_map(run, by_key, kind)}
     shows |= {"off": _off_lines(heads, off), "table": _off_table(run, heads, off)} if off else {}
     probability = trace.probabilities[row]
@@ -155,6 +153,13 @@ def which_head(
         },
         {"part": np.array(list(parts)), "adds": np.array(list(parts.values()))},
     )
+
+
+def _largest(run: Run, row: int, other: int | None) -> tuple[dict[str, float], dict[str, float], str | None]:
+    """The parts of the written token's logit, or of its lead over another token; those of heads, and the largest."""
+    parts = run.compute(logit_parts, run.opened, run.trace, row, run.trace.next_ids[row], other)
+    heads = {name: value for name, value in parts.items() if head_of_part(name)}
+    return parts, heads, max(heads, key=lambda name: heads[name]) if heads else None
 
 
 def _best_source(run: Run, by_key: Mapping[str, Array], part: str) -> tuple[str, float] | None:
@@ -210,12 +215,16 @@ def _off_table(run: Run, heads: Mapping[str, float], off: Mapping[str, float]) -
 
 
 @answer
-def one_line(run: Run) -> Result:
-    """The head that adds most to the chosen word."""
-    row = row_in(run, _stack(run))
-    token = run.trace.next_ids[row]
-    parts = run.compute(logit_parts, run.opened, run.trace, row, token, None)
-    heads = {name: value for name, value in parts.items() if head_of_part(name)}
-    first = max(heads, key=lambda name: heads[name]) if heads else None
-    facts = {"word": run.trace.next_tokens[row], "logit": _difference(run.trace.logits, row, token, None)}
-    return Result(facts=facts | {"head": first and (part_label(first), heads[first])})
+def one_line(run: Run, row: int = ROW, against: int = AGAINST, typed: str = TYPED) -> Result:
+    """The head that adds most to what the page's first picture splits."""
+    token, (other, _) = run.trace.next_ids[row], _contrast(run, against, typed)
+    _, heads, first = _largest(run, row, other)
+    return Result(
+        facts={
+            "word": run.trace.next_tokens[row],
+            "against": None if other is None else run.opened.tokenizer.tokens([other])[0],
+            "same": other == token,
+            "difference": _difference(run.trace.logits, row, token, other),
+            "head": first and (part_label(first), heads[first]),
+        }
+    )

@@ -119,7 +119,7 @@ def costs(run: Run, kernel: int = KERNEL, neighbours: int = NEIGHBOURS) -> Resul
             "sequential operations": [ORDERS[name][1] for name in here],
             "sequential here": [cost.sequential for cost in here.values()],
             "maximum path length": [ORDERS[name][2] for name in here],
-            "path here": [round(cost.path, 2) for cost in here.values()],
+            "path here": [cost.path for cost in here.values()],
         }
     )
     chart = Lines(
@@ -511,7 +511,7 @@ SCORINGS = {
 }
 FORMULAS = {
     DOT: "q · k",
-    SCALED: "q · k / √d_k",
+    SCALED: "q · k / √dₖ",
     MULTIPLICATIVE: "qᵀ W k",
     scoring_functions.ADDITIVE: "vᵀ tanh(W₁ q + W₂ k)",
 }

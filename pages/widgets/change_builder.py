@@ -12,7 +12,7 @@ from model.analysis.positions.word_order import shuffle_words
 from model.interventions import Intervention, describe, scaling_in_words
 from model.language import Numeral, later, sentence, tr, tr_error
 from model.run import Run
-from model.trace import KIND_TITLES
+from model.trace import KIND_TITLES, SUBLAYER_TITLES
 from pages.views.controls import TAU, decimals
 from pages.widgets.changes import add, list_version, why_unsupported
 from pages.widgets.controls import Options, number, select, several, steps
@@ -25,9 +25,7 @@ SIDES = {"source": later("Source"), "target": later("Target")}
 STACKS = {ALL: later("encoder and decoder"), "encoder": later("encoder"), "decoder": later("decoder")}
 SUBLAYERS = {
     ALL: later("every sub-layer"),
-    "self_attn": later("self-attention"),
-    "cross_attn": later("cross-attention"),
-    "feed_forward": later("feed-forward"),
+    **SUBLAYER_TITLES,
 }
 SOURCE_KINDS = ("encoder_self", "cross")
 SELF_KINDS = ("encoder_self", "decoder_self")

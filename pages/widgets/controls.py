@@ -441,6 +441,8 @@ def tabs(
     """
     views, default = {tr(title): show for title, show in views.items()}, default and tr(default)
     groups = {tr(group): list(map(tr, titles)) for group, titles in groups.items()}
+    if "d_k" in (older := st.query_params.get(key, "")):  # as titles of tabs once wrote it
+        st.query_params[key] = older.replace("d_k", "dₖ")
     register(key, default or next(iter(views)))
     if (asked := st.query_params.get(OPEN_TAB)) is not None:
         del st.query_params[OPEN_TAB]

@@ -26,6 +26,7 @@ from model.correction import (
     with_own_hash,
 )
 from model.language import in_this_language, tr, tr_error
+from model.needs import Need
 from model.run import Run
 from model.trace import KIND_TITLES
 from pages.compute.on_request import clicked, compute_with_progress
@@ -35,6 +36,7 @@ from pages.views.parts import head_maps
 from pages.widgets import controls
 from pages.widgets.chart import chart
 from pages.widgets.explain import say
+from pages.widgets.page_links import offer_checkpoint
 from pages.widgets.waiting_line import find_or_wait, leave
 from viz.forms import Line, Lines
 from viz.theme import OKABE_ITO
@@ -54,6 +56,7 @@ def show_correction(run: Run) -> None:
     """The copy that the link names; else what starts one."""
     if not can_learn(run.opened):
         say("correction", "Other families")
+        offer_checkpoint(Need.CROSS_ATTENTION, Need.OWN_LAYERS)
         return
     needed = {"most": MOST_CORRECTIONS, "seconds": KEPT_SECONDS, "megabytes": bytes_of_copy(run.opened) / 1e6}
     weights = sum(run.opened.parameters_by_part().values())

@@ -135,7 +135,7 @@ def _choose(training: LiveTraining) -> TrainedModel:
     )
     count = controls.select(tr("Heads"), heads, "live-cut", default=model.heads, place=places[1], unlinked=RUNNING)
     masks = {True: tr("causal"), False: tr("none")}
-    scales = {True: tr("by √d_k"), False: tr("not at all")}
+    scales = {True: tr("by √dₖ"), False: tr("not at all")}
     masked = controls.select(tr("Mask"), masks, "live-mask", default=model.masked, place=places[2], unlinked=RUNNING)
     scaled = controls.select(
         tr("Scores divided"), scales, "live-scale", default=model.scaled, place=places[3], unlinked=RUNNING

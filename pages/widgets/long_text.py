@@ -18,6 +18,7 @@ from model.analysis.long.long_run import LongRun, Opened, Place
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import shown_name
 from model.language import in_this_language, later, tr
+from model.needs import Need
 from model.run import Run
 from model.trace import KIND_TITLES, Array
 from pages.compute.cache import shared_result
@@ -28,6 +29,7 @@ from pages.widgets.canvas import draw, mosaic_picture
 from pages.widgets.chart import chart
 from pages.widgets.explain import say
 from pages.widgets.export import Picture, export_view
+from pages.widgets.page_links import offer_checkpoint
 from viz.canvas.lines import lines
 from viz.canvas.long_map import LongWindow, long_map
 from viz.canvas.mosaic import Group, mosaic
@@ -49,6 +51,7 @@ def show_long_text(run: Run) -> None:
     """All heads of a long run, one of them to zoom into, and a window of the text with what lies outside it."""
     if reason := long.why_no_long_run(run.opened):
         st.info(tr(reason), icon=":material/info:")
+        offer_checkpoint(Need.LANGUAGE_MODEL)
         return
     text = _choose_text(run)
     text_run = _run(run.opened, text)

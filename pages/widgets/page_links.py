@@ -7,8 +7,11 @@ from types import MappingProxyType
 import streamlit as st
 
 from model.language import tr
+from model.needs import Need
 from pages import PAGES, page_of
+from pages.compute.runs import checkpoint_by_config
 from pages.widgets.controls import OPEN_TAB
+from viz.tokens import as_markdown
 
 linked_pages: ContextVar[Mapping[str, "st.Page"]] = ContextVar("linked_pages", default=MappingProxyType({}))
 """path of a page's file -> its entry in the menu; empty where the page runs without app.py, which has the menu"""
@@ -52,6 +55,27 @@ def cards(file: str) -> None:
                     st.page_link(linked_pages.get()[page.path], label=label, icon=page.icon)
                 else:
                     st.markdown(label)
+
+
+def offer_checkpoint(*needs: Need, tab: Mapping[str, str] = MappingProxyType({})) -> None:
+    """A button that opens a checkpoint with all that the opened model lacks, on the same page; a sentence if there is
+    none.
+
+    Args:
+        needs: what it has.
+        tab: key of the page's tabs -> the one to open; none: the open one stays open.
+    """
+    name = checkpoint_by_config(needs)
+    if name is None:
+        st.caption(tr("No checkpoint with this part is in the folder of checkpoints."))
+        return
+    chosen = {"checkpoint": name, **tab}
+    st.button(
+        tr("Open {name}, which has it", name=as_markdown(name)),
+        key="-".join(["open-with", *map(str, tab.values())]),
+        icon=":material/swap_horiz:",
+        on_click=lambda: st.session_state.update(chosen),
+    )
 
 
 def say_where_parts_went(_: object) -> None:

@@ -119,3 +119,11 @@ def test_a_short_training_writes_a_checkpoint_that_opens_and_a_row_for_each_head
     with pytest.raises(ValueError, match=FILE):
         read_forming(folder)
     assert read_forming(tmp_path) is None
+
+
+def test_every_head_that_ends_as_high_is_named(forming: Forming) -> None:
+    final = forming.prefix_matching[-1]
+    assert forming.induction in forming.formed
+    named = {forming.heads[one] for one in forming.formed}
+    assert named == {place for place, score in zip(forming.heads, final, strict=True) if score > 0.9 * final.max()}
+    assert len(named) == 2

@@ -68,9 +68,9 @@ def test_the_arithmetic_on_screen_is_the_models_where_it_rotates_queries_and_has
 @pytest.mark.parametrize(
     ("page", "query", "sentence"),
     [
-        ("masks", {}, "This model does not divide its scores by √d_k"),
+        ("masks", {}, "This model does not divide its scores by √dₖ"),
         ("temperature", {}, ""),
-        ("temperature", {"part": "Divided by √d_k"}, "This model was trained without the division"),
+        ("temperature", {"part": "Divided by √dₖ"}, "This model was trained without the division"),
         ("attention_step_by_step", {"step": "3"}, "This model leaves the division out"),
         ("heads_and_layers", {}, ""),
         ("decoding", {"part": "Two temperatures"}, ""),

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from model.background.family import MEMBERS
+from model.background.then_and_now import tokens_of_log
+from model.checkpoints.card import read_card
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 from model.run import Run
@@ -16,6 +18,7 @@ from pages.views.examples import Examples
 from pages.views.family_tree import pieces, trainings, tree, uses
 from pages.views.standalone import texts_of
 from tests.pages.figures import figure, numbers, words
+from viz.latex import signed
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -114,21 +117,60 @@ def test_this_checkpoint_stands_last_among_the_trainings_with_the_operations_of_
     shipped = load_checkpoint(str(SHIPPED / DEFAULT_CHECKPOINT), "cpu")
     own = trainings(Run.of(shipped, shipped.trace("A dog.", beam_size=1))).facts["own"]
     parameters = sum(shipped.parameters_by_part().values())
-    tokens = float(own["operations"]) / (6 * parameters)
-    assert own["text"].endswith(" tokens")
-    assert 1e6 < tokens < 1e11
+    assert own["row"]["text"].endswith(" tokens of the target")
+    assert own["row"]["operations"] == signed(6 * parameters * own["tokens"], ".1e")
 
 
-def test_a_copy_is_fine_tuned_on_request(run: Run) -> None:
+def test_the_tokens_of_a_log_are_those_of_all_runs_of_the_training() -> None:
+    """12 rows of three runs: the speed is a mean since the run began, the hours and the steps go on."""
+    rows, step, hours, read = [], 0, 0.0, 0
+    for tokens_a_step, seconds in ((1000, [5, 90, 8, 20]), (1000, [400, 7, 30, 2]), (2000, [9, 9, 9, 300])):
+        tokens = began = 0.0
+        for one in seconds:
+            step, tokens, began, hours = step + 100, tokens + 100 * tokens_a_step, began + one, hours + one / 3600
+            rows.append({"step": step, "hours": hours, "tokens_per_second": tokens / began})
+        read += tokens
+    assert tokens_of_log(rows) == pytest.approx(read)
+    counted = [
+        row | {"tokens": 7 * count} for row, count in zip(rows, [1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4], strict=True)
+    ]
+    assert tokens_of_log(counted) == 3 * 28
+    assert tokens_of_log([{"step": 1.0}]) is tokens_of_log([]) is None
+
+
+@pytest.mark.parametrize(("name", "millions"), {"en-de": 48.3, "multi30k-tiny": 35.7, "everyday-lm-2017": 6.25}.items())
+def test_the_tokens_of_a_shipped_log(name: str, millions: float) -> None:
+    assert tokens_of_log(read_card(SHIPPED / name).log) / 1e6 == pytest.approx(millions, rel=5e-3)
+
+
+def test_a_copy_is_fine_tuned_on_request(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(family_tree, "held_out_pairs", lambda _: [])
     waiting = uses(run, outcome=None)
     assert waiting.facts == {"done": False}
     done = uses(run)
     text = " ".join(texts_of(done.blocks))
     assert done.facts["own"][1] > done.facts["own"][0]
+    assert not done.facts["held_out"]
+    assert "has no held-out.tsv" in text
+    assert "it forgets" not in text
+
+
+def test_what_is_forgotten_is_measured_on_held_out_pairs_where_there_are_some(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("a dog " * run.opened.token_limit, "zu lang")]
+    monkeypatch.setattr(family_tree, "held_out_pairs", lambda _: pairs)
+    done = uses(run)
+    forced = [run.opened.trace(*pair) for pair in pairs[:2]]
+    before = np.mean([one.log_probability / len(one.next_ids) for one in forced])
+    assert done.facts["others"][0] == pytest.approx(before, abs=1e-5)
+    text = " ".join(texts_of(done.blocks))
     assert ("it forgets" in text) == (done.facts["others"][1] < done.facts["others"][0])
+    assert "held-out" in text
 
 
 def test_other_sentences_are_cut_where_the_models_positions_end(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     long = "a dog. " * run.opened.token_limit
+    monkeypatch.setattr(family_tree, "held_out_pairs", lambda _: [])
     monkeypatch.setattr(family_tree, "examples_of", lambda _: Examples(sentences=(long, "a cat")))
     assert uses(run).facts["texts"] == 2

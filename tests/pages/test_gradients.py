@@ -71,7 +71,7 @@ def test_the_jacobian_is_that_of_the_chosen_row_and_temperature(opened):
     assert numbers(frobenius["y"]) == pytest.approx(found.frobenius)
     top = np.linalg.eigvalsh(np.diag(p) - np.outer(p, p)).max()
     assert f"τ = 0.5: largest eigenvalue **{top:.3g}**" in words(app)
-    assert "not divided by √d_k" in words(app)
+    assert "not divided by √dₖ" in words(app)
 
 
 @pytest.mark.parametrize(

@@ -464,9 +464,9 @@ def test_a_tab_that_the_model_cannot_fill_is_named_with_what_it_needs(name, lack
     assert ("Through the softmax" in tabs_of(app)[1]) == (not lacks)
 
 
-@pytest.mark.parametrize(("name", "undone"), [("Granite", "divided by 8"), ("GPT-2", "divided by √d_k")])
+@pytest.mark.parametrize(("name", "undone"), [("Granite", "divided by 8"), ("GPT-2", "divided by √dₖ")])
 def test_scores_are_divided_by_the_root_of_d_k_only_where_the_model_does_that(name, undone, open_model_page):
-    """Granite multiplies its scores by 0.125, which is 1/√d_k for no width of its heads here."""
+    """Granite multiplies its scores by 0.125, which is 1/√dₖ for no width of its heads here."""
     app = open_model_page("pages/gradients.py", name, part="Through the softmax")
     assert not app.exception
     assert f"not {undone}" in words(app)

@@ -159,6 +159,29 @@ def test_a_section_is_of_one_language_with_its_numbers(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_power_of_ten_is_written_as_in_print_in_every_language() -> None:
+    for number, english in {
+        "3.3e+18": "3.3 · 10¹⁸",
+        "1e-09": "10⁻⁹",
+        "−1.5e−07": "−1.5 · 10⁻⁷",
+        "+21e3": "+21 · 10³",
+    }.items():
+        for one in languages().values():
+            assert one.number(number) == english.replace(".", one.decimal)
+    assert [ENGLISH.number(text) for text in ("1,200", "0.5", "bc25e9", "2e")] == ["1,200", "0.5", "bc25e9", "2e"]
+
+
+def test_german_parts_a_list_of_decimals_with_semicolons_and_chinese_counts_in_wan() -> None:
+    listed = re.compile(
+        r"{% for (?:(?!{% endfor %}).)*?f\(.[+,]*\.\d(?:(?!{% endfor %}).)*{% if not loop.last %}, {% endif %}"
+    )
+    german, chinese = (
+        "\n".join(path.read_text("utf-8") for path in texts.TEXT.glob(f"{code}/*.md")) for code in ("de", "zh")
+    )
+    assert listed.findall(german) == []
+    assert re.findall(r"/ 1e6\) \| f\([^)]*\) }} ?(?:百万|M\b(?!B)).*", chinese) == []
+
+
 def test_a_decimal_comma_in_a_formula_is_no_list() -> None:
     with speaking(languages()["xx"]):
         (formula,) = words._blocks(iter(["$$x = 2,5$$"]))

@@ -55,7 +55,7 @@ def test_the_losses_are_those_of_the_table(open_app: Callable, checkpoint_folder
     assert sorted(numbers(dots["y"]).astype(float)) == pytest.approx(sorted(ends))
 
 
-@pytest.mark.parametrize(("chosen", "name"), [("base: h = 4, d_k = 16", "base"), ("1 head", "heads-1")])
+@pytest.mark.parametrize(("chosen", "name"), [("base: h = 4, dₖ = 16", "base"), ("1 head", "heads-1")])
 def test_the_chosen_run_opens_alone_and_beside_base(shipped: Callable, chosen: str, name: str) -> None:
     app = shipped("pages/training.py", training="Ablations", ablation=chosen, source="Two dogs run.")
     assert not app.exception

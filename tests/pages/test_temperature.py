@@ -87,7 +87,7 @@ def test_one_row_is_drawn_at_every_temperature_and_at_the_limits(open_app: Calla
 
 
 def test_without_the_division_the_model_runs_again(open_app: Callable, translator: "Translator") -> None:
-    app = open_app(PAGE, **TYPED, kind="Cross-attention", layer="1", head="3", part="Divided by √d_k")
+    app = open_app(PAGE, **TYPED, kind="Cross-attention", layer="1", head="3", part="Divided by √dₖ")
     assert not app.exception
     plain = translator.trace(SOURCE, TEXT)
     change = AttentionTemperature(1 / math.sqrt(plain.attention("cross", 1).d_k))

@@ -61,6 +61,10 @@ SLIPS = re.compile(r"\b(nan|None|True|False|inf|Undefined)\b|^% |\{%|\{\{ | \}\}
 """that a value which is not there, a statement that was not read, or a macro named as a fact leaves in a text"""
 
 
+NOTATION = re.compile(r"(?<![#\w.])\d[\d.,]*e[+−-]?\d|\d (?:self_attn|cross_attn|feed_forward)\b|√d_k")
+"""what no text or label has: powers of ten, sub-layers and symbols as a program writes them"""
+
+
 def as_once() -> Callable[..., Any]:
     """`Run.compute` that computes each case once, as the app's cache does."""
     results: dict[Any, Any] = {}
@@ -153,6 +157,7 @@ def check(result: Result, by_plotly: bool = True) -> None:
     folder = Path(result.run.trace.checkpoint).parent
     for text in json.loads(to_json(result))["text"]:
         assert not SLIPS.search(text), text
+        assert not NOTATION.search(text), text
         assert folder == Path() or str(folder) not in text, "where a model lies is the server's business"
     for address in links(result.blocks):
         name, _, query = address.partition("?")
@@ -182,6 +187,7 @@ def check_languages(result: Result) -> None:
         assert not [text for text in texts_of(blocks) if SLIPS.search(text)], one
         with speaking(one):
             assert sorted(text for text in labels if lacks(text)) == [], f"{STRINGS} of {one.code} has no [labels] for"
+    assert [text for text in labels if NOTATION.search(text) and not isinstance(text, Verbatim)] == []
 
 
 def labels_of(result: Result) -> Iterator[str]:

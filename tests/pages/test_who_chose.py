@@ -1,6 +1,8 @@
 """Who chose this word, and why this score: sums, contrasts, clicks and what happens when a head is off."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from model.interventions import HeadGate
 from model.run import Run
 from pages.views.attention_step_by_step import why
 from pages.views.parts import part_label, rank
-from pages.views.who_chose import NOTHING, which_head
+from pages.views.who_chose import NOTHING, one_line, which_head
 from viz.forms import Bars
 
 SOURCE, TARGET = "a dog and a cat", "Ein Hund und eine Katze."
@@ -32,6 +34,19 @@ def test_the_bars_of_a_word_sum_to_its_lead_over_the_other_word(run: Run) -> Non
     assert result.facts["difference"] == pytest.approx(float(lead), abs=1e-4)
     alone = which_head(run, row=row, against=NOTHING, outcome=None).shows["parts"].series.values()
     assert sum(map(np.sum, alone)) == pytest.approx(float(run.trace.logits[row, run.trace.next_ids[row]]), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "chosen", [{}, {"against": NOTHING}, {"typed": "Katze"}, {"row": 1}, {"row": 2, "typed": "Ein"}]
+)
+def test_the_headline_answers_what_the_picture_splits(run: Run, chosen: dict) -> None:
+    shown, said = which_head(run, **chosen, outcome=None), one_line(run, **chosen)
+    assert said.facts["head"] == shown.facts["first"][:2]
+    for fact in ("word", "against", "difference"):
+        assert said.facts[fact] == shown.facts[fact]
+    (text,) = (block.text for block in said.blocks)
+    assert said.facts["head"][0] in text
+    assert ("lead" in text) == (said.facts["against"] is not None)
 
 
 @pytest.mark.parametrize("typed", ["Hund", "  Katze ", "zzz", "🐕"])
@@ -126,3 +141,11 @@ def test_the_largest_have_names_and_the_rest_is_summed() -> None:
     assert ranked.labels == ["b", "a", "2 others"]
     assert ranked.values.tolist() == [-3.0, 1.0, 0.75]
     assert rank({"a": 1.0}, most=2).labels == ["a"]
+
+
+@pytest.mark.parametrize(("typed", "says"), [("", "lead of"), ("Katze", "over “K”")])
+def test_the_headline_waits_for_what_is_chosen_below_it(open_app: Callable[..., Any], typed: str, says: str) -> None:
+    query = {"source": SOURCE, "target": TARGET} | ({"wrote_typed": typed} if typed else {})
+    app = open_app("pages/who_chose.py", **query).run()
+    (answer,) = (one.value for one in app.markdown if one.value.startswith("Of all heads"))
+    assert says in answer

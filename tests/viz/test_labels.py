@@ -48,7 +48,7 @@ def other() -> Iterator[None]:
         ("weight<br>−0.5 to 0.5", "Gewicht<br>von −0,5 bis 0,5"),
         ("12.5%", "12,5 %"),
         ("something new", "something new"),
-        ("√d_k = 4", "√d_k = 4"),
+        ("√dₖ = 4", "√dₖ = 4"),
     ],
 )
 def test_a_label_is_said_part_by_part_with_its_numbers_or_stays_english(english: str, said: str) -> None:

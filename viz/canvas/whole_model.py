@@ -214,7 +214,7 @@ def _attention_words(box: Any) -> list[tuple[str, str]]:
 def _scaled(scale: float, d_k: int) -> str:
     if scale == 1:
         return ""
-    return " / √d_k" if math.isclose(scale, d_k**-0.5, rel_tol=1e-4) else f" · {scale:.3g}"
+    return " / √dₖ" if math.isclose(scale, d_k**-0.5, rel_tol=1e-4) else f" · {scale:.3g}"
 
 
 def _feed_forward_words(facts: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import plotly.colors
 
+from model.language import printed
+
 FONT = "DejaVu Sans"
 """comes with Matplotlib, so that files look the same from every machine"""
 TEXT, SMALL, LEAST = 7.5, 6.5, 6.0
@@ -66,7 +68,7 @@ def power(number: float) -> str:
 
 def written(number: float) -> str:
     """A number of an axis, with the true minus sign."""
-    return f"{number:,.5g}".replace("-", "−") if abs(number) < 1e5 else f"{number:,.0f}".replace("-", "−")
+    return printed(f"{number:,.5g}").replace("-", "−") if abs(number) < 1e5 else f"{number:,.0f}".replace("-", "−")
 
 
 def missing_letters(texts: Iterable[str]) -> str:

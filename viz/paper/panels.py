@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from model.language import sentence
+from viz.latex import signed
 from viz.paper.look import (
     INCHES,
     INK,
@@ -489,9 +490,7 @@ def draw_colour_bars(figure: Any, panels: Sequence[Panel]) -> None:
         ticks = look.get("tickvals")
         ticks = np.linspace(*image.get_clim(), 3) if ticks is None else np.asarray(ticks, float)
         texts = look.get("ticktext")
-        bar.set_ticks(
-            ticks, labels=[f"{t:.3g}".replace("-", "−") for t in ticks] if texts is None else [*map(plain, texts)]
-        )
+        bar.set_ticks(ticks, labels=[signed(t) for t in ticks] if texts is None else [*map(plain, texts)])
         bar.ax.tick_params(labelsize=TICK, width=0.4, length=2, pad=2, labelcolor=INK)
         title = look.get("title")
         words = plain((title.get("text") if isinstance(title, Mapping) else title) or "").replace("\n", " ")

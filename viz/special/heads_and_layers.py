@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 
 from viz.figure import NO_GRID, figure
 from viz.heatmap import hatching, map_traces
+from viz.latex import signed
 from viz.theme import WEIGHTS, flat_bar
 from viz.tokens import (
     ARROW,
@@ -89,7 +90,7 @@ def head_map(
     across, down, most = _shorten(keys), _shorten(rows), _LONGEST * size
     # Fixed room for the labels: margins that Plotly measures would make it draw twice.
     margin = {"l": 42 + text_width(down, size, most), "t": 34 + text_width(across, size, most), "b": 70, "r": 10}
-    bar = flat_bar(f"{quantity}, 0 to {high:.3g}") | {"tickvals": [0, high / 2, high], "tickformat": ".3~g"}
+    bar = flat_bar(f"{quantity}, 0 to {signed(high)}") | {"tickvals": [0, high / 2, high], "tickformat": ".3~g"}
     bar |= {"y": -0.02, "yanchor": "top"}
     axis = NO_GRID | {"tickfont": {"size": size}, "ticks": "outside", "automargin": False}
     decoder = all(ARROW in row for row in rows)

@@ -18,6 +18,7 @@ from viz.figure import (
 )
 from viz.forms import TALLEST_BELOW_CONTROLS
 from viz.labels import say_label
+from viz.latex import signed
 from viz.theme import CHOSEN, GUIDE, KEY, OKABE_ITO, QUERY, SIGNED, flat_bar
 from viz.tokens import axis_ticks
 
@@ -198,7 +199,7 @@ def gate_chart(gate: Array, up: Array, top: Array) -> go.Figure:
     """
     product = gate * up
     end = float(min(np.abs(product[top]), default=0)) or 1.0
-    ticks = {"tickvals": [-end, 0, end], "ticktext": [f"≤ −{end:.3g}", "0", f"≥ {end:.3g}"]}
+    ticks = {"tickvals": [-end, 0, end], "ticktext": [f"≤ −{signed(end)}", "0", f"≥ {signed(end)}"]}
     hover = "neuron %{customdata}<br>gate <b>%{x:.7g}</b><br>up <b>%{y:.7g}</b>"
     marker = {"color": product, "coloraxis": "coloraxis", "size": 8, "line": {"width": 0.5, "color": GUIDE}}
     return figure(

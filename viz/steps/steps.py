@@ -26,7 +26,7 @@ class Step:
     """axes on which the chosen cell is marked"""
 
     def name(self, head: Head) -> Sentence:
-        """The title; a model that divides by another number than √d_k has that in it."""
+        """The title; a model that divides by another number than √dₖ has that in it."""
         if self.title == DIVISION and head.scale != 1 and not head.divides_by_root:
             return sentence("Divide by {divisor}", divisor=head.divisor_name)
         return sentence(self.title)

@@ -93,6 +93,5 @@ def _text(value: float) -> str:
     if math.isinf(value) or abs(value) >= 1000:
         return number(value)
     if value and abs(value) < 5e-4:
-        digit, _, power = f"{value:.0e}".partition("e")
-        return f"{digit}e{int(power)}".replace("-", "−")
+        return signed(value, ".0e")
     return signed(value, ".3f")

@@ -2,11 +2,12 @@
 
 Parses are silver: a program made them, no person. A relation such as nsubj joins a word, its dependent, and its
 governor. Clark et al. (2019, section 4.2) score heads in this way, and Voita et al. (2019, section 5.2) ask whether a
-head beats the best fixed offset, such as "the word before": a head that always looks there does not know grammar.
+head beats the best fixed offset, such as "the word before": a head that always looks there does not know grammar. Nor
+does one that looks at the nearest noun, so the nearest word of the best part of speech is a second yardstick.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +24,13 @@ DIRECTIONS = (later("to the governor"), later("to the dependent"))
 OFFSETS = np.array([offset for offset in range(-8, 9) if offset])
 """fixed offsets in words, of which the best is the yardstick"""
 
+TAGS = ("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ",
+        "SYM", "VERB", "X")  # fmt: skip
+"""parts of speech, of Universal Dependencies"""
+SIDES = later("before"), later("after"), later("on either side")
+NEAREST = tuple((tag, side) for tag in TAGS for side in SIDES)
+"""the nearest word of a part of speech on a side: of these the best is the second yardstick"""
+
 
 class Word(NamedTuple):
     """A word of a parsed text."""
@@ -34,13 +42,15 @@ class Word(NamedTuple):
     governor: int
     """the number of the word that governs it; its own: none does"""
     relation: str
+    tag: str = ""
+    """its part of speech; empty: the parse has none"""
 
 
 Parse = tuple[Word, ...]
 
 
 def read_parses(path: Path | str) -> dict[str, Parse]:
-    """Text -> its words, from lines of {"text": ..., "words": [[start, end, governor, relation], ...]}.
+    """Text -> its words, from lines of {"text": ..., "words": [[start, end, governor, relation, part of speech], ...]}.
 
     Raises:
         ValueError: a line is no such thing; the message names file and line.
@@ -49,7 +59,9 @@ def read_parses(path: Path | str) -> dict[str, Parse]:
     for number, line in enumerate(read_lines(path), start=1):
         try:
             content = json.loads(line)
-            words = tuple(Word(int(a), int(b), int(governor), str(name)) for a, b, governor, name in content["words"])
+            words = tuple(
+                Word(int(a), int(b), int(governor), *map(str, names)) for a, b, governor, *names in content["words"]
+            )
             if not all(0 <= word.governor < len(words) for word in words):
                 raise ValueError("a governor is no word of the text")
             parses[str(content["text"])] = words
@@ -83,7 +95,8 @@ def count_relations(
 
     Returns:
         `relation hits`, (direction, relation, heads); `relation words`, (direction, relation); `relation offsets`,
-        (direction, relation, offset): how often the partner stands so far away.
+        (direction, relation, offset): how often the partner stands so far away; `relation nearest`, (direction,
+        relation, NEAREST): how often it is the nearest word of its part of speech.
     """
     pieces = _pieces_of(tokens, parse)
     spelt = pieces.any(axis=-1)
@@ -96,7 +109,7 @@ def count_relations(
     best = words.argmax(axis=-1)
     shape = len(DIRECTIONS), len(relations)
     hits, seen = np.zeros((*shape, len(weights))), np.zeros(shape)
-    offsets = np.zeros((*shape, len(OFFSETS)))
+    offsets, nearest = np.zeros((*shape, len(OFFSETS))), np.zeros((*shape, len(NEAREST)))
     numbers = {name: number for number, name in enumerate(relations)}
     for dependent, word in enumerate(parse):
         if word.governor == dependent or word.relation not in numbers or not (spelt[dependent] & spelt[word.governor]):
@@ -108,7 +121,23 @@ def count_relations(
             seen[direction, relation] += 1
             hits[direction, relation] += best[:, row] == partner
             offsets[direction, relation] += partner - row == OFFSETS
-    return {"relation hits": hits, "relation words": seen, "relation offsets": offsets}
+            for way in _nearest_ways(parse, row, partner, causal):
+                nearest[direction, relation, NEAREST.index(way)] += 1
+    return {"relation hits": hits, "relation words": seen, "relation offsets": offsets, "relation nearest": nearest}
+
+
+def _nearest_ways(parse: Parse, row: int, partner: int, causal: bool) -> Iterator[tuple[str, str]]:
+    """The members of NEAREST that lead from a word to its partner; of two equally near words, the one before counts."""
+    tag, far = parse[partner].tag, abs(partner - row)
+    if tag not in TAGS:
+        return
+    alike = [number for number, word in enumerate(parse) if word.tag == tag and number != row]
+    alike = [number for number in alike if number < row] if causal else alike
+    side = SIDES[partner > row]
+    if not any((number > row) == (partner > row) and abs(number - row) < far for number in alike):
+        yield tag, side
+        if not any(abs(number - row) < far or (number < row < partner and row - number == far) for number in alike):
+            yield tag, SIDES[2]
 
 
 def _pieces_of(tokens: Tokens, parse: Parse) -> Array:

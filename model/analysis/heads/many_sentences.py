@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 from zlib import error as ZlibError
 
 import numpy as np
 
 from model.analysis.heads.alignments import Links, alignment_error_rate
-from model.analysis.heads.grammar import DIRECTIONS, OFFSETS, meaning_correlation
+from model.analysis.heads.grammar import DIRECTIONS, NEAREST, OFFSETS, TYPE_RULES, meaning_correlation
 from model.analysis.heads.head_summary import TYPES, HeadSummary, name_type
 from model.analysis.heads.head_weights import copy_score_of
 from model.analysis.heads.induction import induction_scores
@@ -264,24 +264,82 @@ class Distributions:
     yardstick: Array
     """(head, direction, relation): the same share for the best fixed offset, and in `offset` which one that is"""
     offset: Array
+    nearest: Array | None = None
+    """(head, direction, relation): the same for the nearest word of the best part of speech, and in `nearest_by` its
+    number in grammar.NEAREST; NaN: the parses have no parts of speech"""
+    nearest_by: Array | None = None
+    chosen: Array | None = None
+    """(head, direction, relation): hits minus yardstick on one half of the sentences, on which offset, part of speech
+    and relation are chosen; all others are of the other half. None: they were chosen and judged on the same sentences,
+    as `model.head_scores` once did"""
 
     def row(self, place: Place) -> int:
         return self.places.index(place)
 
     def gains(self, place: Place) -> dict[str, float]:
-        """Relation with its direction -> share of right partners of a head minus that of the best fixed offset."""
+        """Relation with its direction -> share of right partners of a head minus that of the best fixed offset; where
+        the halves are apart, of the relation alone that is best on the half where it is chosen."""
         row = self.row(place)
-        enough = self.words[row] >= GAIN_WORDS
-        return {
-            f"{self.relations[relation]}, {DIRECTIONS[direction]}": float(gain)
-            for (direction, relation), gain in np.ndenumerate(self.hits[row] - self.yardstick[row])
-            if enough[direction, relation] and self.relations[relation] != "punct"
-        }
+        places = [
+            (direction, relation)
+            for (direction, relation), words in np.ndenumerate(self.words[row])
+            if words >= GAIN_WORDS and self.relations[relation] != "punct"
+        ]
+        if self.chosen is not None:
+            places = [max(places, key=lambda each: self.chosen[row][each])] if places else []
+        gain = self.hits[row] - self.yardstick[row]
+        return {f"{self.relations[relation]}, {DIRECTIONS[to]}": float(gain[to, relation]) for to, relation in places}
+
+    def beyond(self, place: Place) -> "Beyond | None":
+        """How far a head exceeds both yardsticks; None: the halves are not apart, or no relation is frequent enough."""
+        if self.chosen is None or not (gains := self.gains(place)):
+            return None
+        (name,) = gains
+        relation, _, direction = name.partition(", ")
+        at = self.row(place), DIRECTIONS.index(direction), self.relations.index(relation)
+        share, words = float(self.hits[at]), int(self.words[at])
+        tag, side = NEAREST[int(self.nearest_by[at])]
+        by_offset, by_nearest = (Gain.of(share, float(part[at]), words) for part in (self.yardstick, self.nearest))
+        return Beyond(relation, direction, share, words, int(self.offset[at]), by_offset, tag, side, by_nearest)
 
     def of(self, place: Place, score: str) -> tuple[Array, Array]:
         """(101,) percentiles and (bar,) counts of one score of a head."""
         row, column = self.row(place), self.scores.index(score)
         return self.percentiles[row, column], self.counts[row, column]
+
+
+class Gain(NamedTuple):
+    """A difference of two shares of the same words, and its 95% interval, as if the two were independent."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, share: float, other: float, words: int) -> "Gain":
+        spread = 1.96 * np.sqrt((share * (1 - share) + other * (1 - other)) / max(words, 1))
+        return cls(share - other, share - other - spread, share - other + spread)
+
+
+class Beyond(NamedTuple):
+    """The relation that a head finds best, chosen on one half of the sentences, and how it does on the other."""
+
+    relation: str
+    direction: str
+    share: float
+    words: int
+    offset: int
+    by_offset: Gain
+    tag: str
+    side: str
+    by_nearest: Gain
+    """NaN: the parses have no parts of speech"""
+
+    @property
+    def survives(self) -> bool:
+        """Whether it exceeds the best offset by ten percentage points, and both yardsticks beyond chance."""
+        enough = self.by_offset.value >= TYPE_RULES["syntactic"]
+        return bool(enough and self.by_offset.low > 0 and self.by_nearest.low > 0)
 
 
 def percentile_of(value: float, percentiles: Array) -> float:
@@ -330,19 +388,31 @@ def _kinds_in_order(tally: Tally) -> list[str]:
 def _describe_grammar(tally: Tally) -> dict[str, Any]:
     """The fields of Distributions about relations that are frequent enough in any kind of attention."""
     shape = len(tally.places), len(DIRECTIONS), len(tally.relations)
-    hits, yardstick = (np.full(shape, np.nan, np.float32) for _ in range(2))
-    words, offset = np.zeros(shape, np.int32), np.zeros(shape, np.int8)
+    hits, yardstick, nearest, chosen = (np.full(shape, np.nan, np.float32) for _ in range(4))
+    words, offset, nearest_by = np.zeros(shape, np.int32), np.zeros(shape, np.int8), np.zeros(shape, np.int8)
     for kind in tally.kinds:
         if f"relation words {kind}" not in tally.sums:
             continue
         rows = [i for i, place in enumerate(tally.places) if place[0] == kind]
-        seen, offsets = (tally.sums[f"relation {name} {kind}"] for name in ("words", "offsets"))
-        there = np.maximum(seen, 1)
-        hits[rows] = np.moveaxis(tally.sums[f"relation hits {kind}"] / there[..., None], -1, 0)
-        words[rows], yardstick[rows] = seen, offsets.max(axis=-1) / there
-        offset[rows] = OFFSETS[offsets.argmax(axis=-1)]
+        found = {name: tally.sums[f"relation {name} {kind}"] for name in ("words", "hits", "offsets", "nearest")}
+        there = np.maximum(found["words"], 1)
+        shares = {name: counts / there[..., None] for name, counts in found.items() if name != "words"}
+        by_offset, by_nearest = (shares[name][0].argmax(axis=-1) for name in ("offsets", "nearest"))
+        first, judged = (
+            {
+                name: np.take_along_axis(shares[name][half], best[..., None], axis=-1)[..., 0]
+                for name, best in (("offsets", by_offset), ("nearest", by_nearest))
+            }
+            for half in (0, 1)
+        )
+        known = found["nearest"].any()
+        chosen[rows] = np.moveaxis(shares["hits"][0] - first["offsets"][..., None], -1, 0)
+        hits[rows] = np.moveaxis(shares["hits"][1], -1, 0)
+        words[rows], yardstick[rows], offset[rows] = found["words"][1], judged["offsets"], OFFSETS[by_offset]
+        nearest[rows], nearest_by[rows] = judged["nearest"] if known else np.nan, by_nearest
     often = np.flatnonzero(words.max(axis=(0, 1), initial=0) >= RELATION_WORDS)
     parts = {"hits": hits, "words": words, "yardstick": yardstick, "offset": offset}
+    parts |= {"nearest": nearest, "nearest_by": nearest_by, "chosen": chosen}
     names = tuple(tally.relations[i] for i in often)
     return {"relations": names} | {name: part[..., often] for name, part in parts.items()}
 
@@ -365,6 +435,9 @@ class ManySentences:
     """`recording` the runs, and `all`: with what they were measured for"""
     own_translations: bool = False
     """whether the model translated the sentences itself"""
+    beam_size: int = 0
+    """with which it did, and its own token ids were measured, as in the app; 0: translations were given, or written
+    greedily and read again as text"""
 
     def head(self, kind: str, layer: int, head: int) -> MeasuredHead:
         return next(each for each in self.heads if (each.kind, each.layer, each.head) == (kind, layer, head))
@@ -387,7 +460,8 @@ def write_heads(folder: Path, weights: str, found: ManySentences, how: Distribut
         return
     with atomic_write(folder / DISTRIBUTIONS) as path, open(path, "wb") as file:
         kinds, layers, heads = zip(*how.places, strict=True)
-        parts = vars(how) | {"kinds": kinds, "layers": layers, "heads": heads, "weights": weights}
+        stored = {name: part for name, part in vars(how).items() if part is not None}
+        parts = stored | {"kinds": kinds, "layers": layers, "heads": heads, "weights": weights}
         del parts["places"]
         np.savez_compressed(file, **{name: np.asarray(part) for name, part in parts.items()})
 

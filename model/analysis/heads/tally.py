@@ -157,9 +157,12 @@ class Tally:
         self._sum(f"meaning {kind.name}", np.stack([flat @ near, flat**2 @ near, (flat * cosine) @ near]))
 
     def _add_parse(self, kind: Kind, weights: Array, trace: Trace, parse: grammar.Parse) -> None:
+        """Runs count in two halves, in turn: what is chosen on one is judged on the other."""
         found = grammar.count_relations(weights, trace.streams[kind.queries].tokens, parse, self.relations, kind.causal)
         for name, counts in found.items():
-            self._sum(f"{name} {kind.name}", counts)
+            halves = np.zeros((2, *counts.shape))
+            halves[self.runs % 2] = counts
+            self._sum(f"{name} {kind.name}", halves)
 
     def columns(self) -> Iterator[tuple[Place, Column]]:
         """The scores of each head; one head at a time is in memory."""

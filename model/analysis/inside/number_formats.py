@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from model.analysis.inside.training_step import write_greedily
-from model.analysis.runs.gradients import stream_steps
 from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import recording
@@ -93,9 +92,9 @@ def _stream(opened: Checkpoint, trace: Trace) -> tuple[dict[str, Array], Array]:
     """By stack (step, position, d_model), and the logits (position, vocabulary); in double."""
     model, paths = opened.model, {}
     for stack in trace.streams:
-        layers, steps = f"{stack}.layers", stream_steps(trace, stack)[1:]
-        before = [model.before_point(f"{layers}.{step.replace(' ', '.')}") for step in steps]
-        paths[stack] = [f"{EMBEDDINGS[stack]}.sum", *before[1:], model.end_point(f"{layers}.{steps[-1].split()[0]}")]
+        layers, sublayers = f"{stack}.layers", trace.streams[stack].sublayers
+        before = [model.before_point(f"{layers}.{one.layer}.{one.name}") for one in sublayers]
+        paths[stack] = [f"{EMBEDDINGS[stack]}.sum", *before[1:], model.end_point(f"{layers}.{sublayers[-1].layer}")]
     texts = [torch.tensor([one.tokens.ids], device=model.output.weight.device) for one in trace.streams.values()]
     points = list(dict.fromkeys(path for of_stack in paths.values() for path in of_stack))
     with recording(model, points) as activations:

@@ -140,7 +140,7 @@ def _untrained(opened: Checkpoint, seed: int) -> Checkpoint:
 
 
 def stream_steps(trace: Trace, stack: str) -> tuple[str, ...]:
-    """ "input", "0 self_attn", ...: the steps of `stream_gradients`."""
+    """ "input", "0 self-attention", ...: the steps of `stream_gradients`."""
     return INPUT, *map(step_name, trace.streams[stack].sublayers)
 
 

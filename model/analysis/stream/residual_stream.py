@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.checkpoints.checkpoint import Checkpoint
-from model.trace import Array, SubLayer, Trace
+from model.trace import SUBLAYER_TITLES, Array, SubLayer, Trace
 
 STACKS = ("encoder", "decoder")
 INPUT = "input"
@@ -20,7 +20,7 @@ class StreamMeasures:
     """Lengths and cosines of every token at every step of a stack: the input, then after each sub-layer."""
 
     steps: tuple[str, ...]
-    """"input", "0 self_attn", ...: layer and sub-layer"""
+    """"input", "0 self-attention", ...: layer and sub-layer"""
     norm: Array
     """(position, step): ||x||, the Euclidean length of the residual stream after the step"""
     out: Array
@@ -57,8 +57,8 @@ class NormSteps:
 
 
 def step_name(sublayer: SubLayer) -> str:
-    """ "3 cross_attn": layer and name, as the code numbers them."""
-    return f"{sublayer.layer} {sublayer.name}"
+    """ "3 cross-attention": layer, as the code numbers it, and name."""
+    return f"{sublayer.layer} {SUBLAYER_TITLES.get(sublayer.name, sublayer.name)}"
 
 
 def residual_stream(trace: Trace, stack: str) -> Array:

@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoints.checkpoint import EVERY_OWN
-from model.checkpoints.store import CHECKPOINTS_VARIABLE, available_checkpoints
+from model.checkpoints.store import (
+    CHECKPOINTS_VARIABLE,
+    available_checkpoints,
+    load_checkpoint,
+    stored_config,
+    study_checkpoints,
+)
 from model.checkpoints.translator import Translator
-from model.needs import Need
+from model.needs import EVERY_OWN, Need, features_of, parts_of
 from pages import PAGES, page_of
 from pages.compute.runs import checkpoint_by_config, checkpoint_with
 from tests.pages.test_pages import said
@@ -83,3 +88,65 @@ def test_the_model_that_a_page_of_explore_opens_can_be_named_before_it_is_opened
     named = checkpoint_by_config(page.needs)
     assert named == checkpoint_with(page.needs, "cpu")
     assert named in available_checkpoints()
+
+
+@pytest.mark.parametrize("name", available_checkpoints())
+def test_what_a_model_has_is_known_before_it_is_opened(name: str) -> None:
+    config = stored_config(name)
+    assert features_of(config) == load_checkpoint(name, "cpu").features | parts_of(config)
+
+
+@pytest.mark.parametrize("name", [*available_checkpoints(), *study_checkpoints()])
+def test_every_tab_that_is_closed_for_a_shipped_model_has_one_that_opens_it(name: str) -> None:
+    features = features_of(stored_config(name))
+    for page in (page for pages in PAGES.values() for page in pages):
+        for view in page.views:
+            needs = {*page.needs, *(need for need in view.needs if isinstance(need, Need))}
+            assert needs <= features or checkpoint_by_config(needs), (page.title, view.title)
+
+
+def test_every_part_that_a_tab_may_lack_is_in_a_shipped_model() -> None:
+    assert [need for need in Need if checkpoint_by_config([need]) is None] == [Need.ADDED_TYPES]
+
+
+@pytest.fixture
+def one_of_each(checkpoint_folder: Path, families: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The default translator; one with a snapshot; a language model."""
+    (folder,) = checkpoint_folder.iterdir()
+    for name in (folder.name, "saved"):
+        shutil.copytree(folder, tmp_path / name)
+    (tmp_path / "saved/snapshots").mkdir()
+    shutil.copy(folder / "model.safetensors", tmp_path / "saved/snapshots/step-000100.safetensors")
+    shutil.copytree(families / "lm", tmp_path / "lm")
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+CLOSED = {
+    ("efficient_attention", "Sinks"): "lm",
+    ("efficient_attention", "Long text"): "lm",
+    ("training", "Attention through training"): "saved",
+    ("since_2017", "RoPE"): "lm",
+}
+
+
+@pytest.mark.usefixtures("one_of_each")
+@pytest.mark.parametrize(("page", "tab"), CLOSED, ids=lambda part: part)
+def test_a_closed_tab_opens_a_model_that_has_it_on_the_same_tab(page: str, tab: str, open_app: Callable) -> None:
+    entry = page_of(f"{page}.py")
+    app = open_app(entry.path, **{entry.tabs_key: tab})
+    app.button(key="open-with").click().run()
+    assert app.selectbox(key="checkpoint").value == CLOSED[page, tab]
+    assert app.session_state[entry.tabs_key] == tab
+    assert "open-with" not in {button.key for button in app.button}
+
+
+@pytest.mark.usefixtures("one_of_each")
+def test_a_tab_that_is_not_there_is_named_with_a_button_that_opens_it(open_app: Callable) -> None:
+    app = open_app("pages/heads_and_layers.py", checkpoint="lm")
+    (button,) = (one for one in app.button if (one.key or "").startswith("open-with-"))
+    tab = button.key.removeprefix("open-with-")
+    assert any(f"The tab “{tab}” needs cross-attention" in one.value for one in app.caption)
+    button.click().run()
+    assert app.session_state["heads_part"] == tab
+    assert not any("needs cross-attention" in one.value for one in app.caption)

@@ -157,10 +157,10 @@ def test_every_payload_is_valid_json_for_a_browser(trace: "Trace") -> None:
 
 
 def test_numbers_are_written_as_they_are_read() -> None:
-    assert [number(x) for x in (0.0, 1.0, -12.3456, 1e-7, -np.inf)] == ["0", "1.000", "−12.35", "1.000e−07", "−∞"]
+    assert [number(x) for x in (0.0, 1.0, -12.3456, 1e-7, -np.inf)] == ["0", "1.000", "−12.35", "1.000 · 10⁻⁷", "−∞"]
     assert latex_number(-1.5e-7, 3) == r"-1.50 \cdot 10^{-7}"
     assert latex_number(-np.inf) == r"-\infty"
-    assert number_texts(np.array([0.0, -0.25, 4e-5, 12.0, -np.inf])) == ["0.000", "−0.250", "4e−5", "12.000", "−∞"]
+    assert number_texts(np.array([0.0, -0.25, 4e-5, 12.0, -np.inf])) == ["0.000", "−0.250", "4 · 10⁻⁵", "12.000", "−∞"]
 
 
 def test_a_head_is_cut_out_at_its_own_index(trace: "Trace") -> None:

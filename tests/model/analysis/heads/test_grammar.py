@@ -7,6 +7,7 @@ import pytest
 
 from model.analysis.heads.grammar import (
     DIRECTIONS,
+    NEAREST,
     OFFSETS,
     Word,
     count_relations,
@@ -131,3 +132,21 @@ def test_parses_are_read_and_a_damaged_line_is_named(tmp_path):
         with pytest.raises(ValueError, match="line 2 is no parse"):
             read_parses(path)
     assert len(DIRECTIONS) == 2
+
+
+def test_the_nearest_word_of_a_part_of_speech_is_the_partner_or_not():
+    tags = dict(zip(range(5), ("ADJ", "NOUN", "VERB", "NOUN", "PUNCT"), strict=True))
+    parse = tuple(word._replace(tag=tags[number]) for number, word in enumerate(PARSE))
+    found = count_relations(GOVERNOR[None], TOKENS, parse, RELATIONS, False)["relation nearest"]
+
+    def counted(direction: int, relation: str, tag: str, side: str) -> float:
+        return found[direction, RELATIONS.index(relation), NEAREST.index((tag, side))]
+
+    # From the verb both nouns are one word away: the one before it counts where either side may be.
+    assert counted(1, "nsubj", "NOUN", "before") == counted(1, "nsubj", "NOUN", "on either side") == 1
+    assert counted(1, "dobj", "NOUN", "after") == 1
+    assert counted(1, "dobj", "NOUN", "on either side") == 0
+    assert counted(0, "amod", "NOUN", "after") == 1
+    assert counted(0, "amod", "NOUN", "before") == 0
+    without = count_relations(GOVERNOR[None], TOKENS, PARSE, RELATIONS, False)["relation nearest"]
+    assert not without.any()

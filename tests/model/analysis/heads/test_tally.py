@@ -2,13 +2,18 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from model import head_scores
+from model.analysis.heads.grammar import DIRECTIONS, NEAREST, OFFSETS
 from model.analysis.heads.many_sentences import (
     DISTRIBUTIONS,
+    Distributions,
+    Gain,
+    _describe_grammar,
     describe_distributions,
     describe_heads,
     measure_heads,
@@ -16,8 +21,9 @@ from model.analysis.heads.many_sentences import (
     read_distributions,
     read_heads,
 )
-from model.analysis.heads.tally import FARTHEST, SCORES, Tally, signed_distances
+from model.analysis.heads.tally import FARTHEST, SCORES, Tally, measure, signed_distances
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, checkpoint_path, load_checkpoint
+from model.run import Request
 from tests.model.tiny import SENTENCES
 
 
@@ -198,6 +204,13 @@ def test_the_command_translates_itself_goes_on_and_leaves_nothing_behind(opened,
     assert 0 < found.seconds["recording"] < found.seconds["all"]
     assert how.places == tuple(head.place for head in found.heads)
     assert not (checkpoint_path(DEFAULT_CHECKPOINT) / head_scores.UNFINISHED).exists()
+    # The value beside a sentence is that of the run that the app opens with it.
+    assert found.beam_size == Request("").beam_size
+    for head in found.heads:
+        for text, value in head.best:
+            trace = opened.trace(text)
+            scores, _ = measure(opened, trace, trace.attention(head.kind, head.layer))[head.head]
+            assert value == pytest.approx(scores[head.shows], rel=2e-3, abs=1e-4)
 
 
 def test_lines_that_were_learned_from_are_left_out_however_they_are_typed(tmp_path):
@@ -229,3 +242,30 @@ def _tally(opened, runs):
 
 def measure_heads_of(tally):
     return describe_heads(tally)
+
+
+def test_what_is_chosen_on_one_half_of_the_sentences_is_judged_on_the_other():
+    """400 words of one relation in each half: the best offset and part of speech of the first fail on the second."""
+    shape = 2, len(DIRECTIONS), 1
+    words, hits = np.full(shape, 400.0), np.full((*shape, 1), 240.0)
+    offsets, nearest = np.zeros((*shape, len(OFFSETS))), np.zeros((*shape, len(NEAREST)))
+    offsets[0, :, 0, 3], offsets[1, :, 0, 3], offsets[1, :, 0, 5] = 200, 40, 390
+    nearest[0, :, 0, 7], nearest[1, :, 0, 7] = 100, 236
+    sums = {f"relation {name} encoder_self": part for name, part in
+            {"words": words, "hits": hits, "offsets": offsets, "nearest": nearest}.items()}  # fmt: skip
+    tally = SimpleNamespace(
+        places=[("encoder_self", 0, 0)], kinds={"encoder_self": None}, relations=("nsubj",), sums=sums, runs=800
+    )
+    none = np.zeros((1, 1, 1))
+    how = Distributions((("encoder_self", 0, 0),), (), none, none, (), none, none, none, **_describe_grammar(tally))
+    assert (how.yardstick == np.float32(0.1)).all()
+    assert (how.offset == OFFSETS[3]).all()
+    assert how.chosen == pytest.approx(0.1)
+    beyond = how.beyond(("encoder_self", 0, 0))
+    assert (beyond.tag, beyond.side) == NEAREST[7]
+    assert beyond.by_offset.value == pytest.approx(0.5)
+    assert beyond.by_nearest.value == pytest.approx(0.01, rel=1e-3)
+    assert beyond.by_offset.low > 0 > beyond.by_nearest.low
+    assert not beyond.survives
+    assert beyond._replace(by_nearest=Gain(0.1, 0.01, 0.2)).survives
+    assert not beyond._replace(by_offset=Gain(0.09, 0.01, 0.2), by_nearest=Gain(0.1, 0.01, 0.2)).survives

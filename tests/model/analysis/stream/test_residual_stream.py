@@ -98,7 +98,7 @@ def test_neurons_and_the_bias_sum_to_what_the_feed_forward_adds(translator, tiny
 
 def test_only_a_feed_forward_has_neurons(translator: Translator) -> None:
     trace = translator.trace("a dog", TARGET)
-    with pytest.raises(ValueError, match="not 0 self_attn of the encoder"):
+    with pytest.raises(ValueError, match="not 0 self-attention of the encoder"):
         neurons(translator, trace.sublayers[0], 0)
 
 

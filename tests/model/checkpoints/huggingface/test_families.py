@@ -324,7 +324,7 @@ def test_scores_that_are_not_scaled_are_said_to_be_so_by_the_models_own_factor(n
     if scales == {1}:
         assert "does not scale" in sentence
     elif scales == {next(iter(widths)) ** -0.5}:
-        assert "not divided by √d_k" in sentence
+        assert "not divided by √dₖ" in sentence
     else:
-        assert "√d_k" not in sentence
+        assert "√dₖ" not in sentence
         assert len(scales) > 1 or f"not multiplied by {scales.pop():.4g}." in sentence

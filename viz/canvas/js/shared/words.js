@@ -10,10 +10,14 @@ function roleText(role) {
   return { query: tr("query"), key: tr("key") }[role] ?? role;
 }
 
-// A number's English text as the language of the page writes it, with a true minus sign.
+// A number's English text as the language of the page writes it, with a true minus sign and powers of ten as in print.
 function written(number) {
   const signs = typeof SIGNS === "undefined" ? {} : SIGNS;
-  return number.replace(/-/g, "−").replace(/[.,]/g, (sign) => signs[sign] ?? sign);
+  const raised = (power) => [...power].map((digit) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["−0123456789".indexOf(digit)]).join("");
+  return number
+    .replace(/-/g, "−")
+    .replace(/[.,]/g, (sign) => signs[sign] ?? sign)
+    .replace(/e\+?(−?\d+)/, (_, power) => ` · 10${raised(power)}`);
 }
 
 function percentText(share) {
