@@ -257,7 +257,7 @@ def sharpness(run: Run) -> Result:
             "attention": list(map(str, rows)),
             "entropy of a row, of that of equal weights": [_mean(one.evenness) for one in places],
             "rows on one key": [_mean(one.on_one_key) for one in places],
-            "largest |q·k / √d_k|": [float(one.largest.max()) for one in places],
+            "largest |q·k / √dₖ|": [float(one.largest.max()) for one in places],
         }
     )
     table.attrs["floats"] = "%.3g"

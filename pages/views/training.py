@@ -208,7 +208,7 @@ def sharpness(run: Run) -> Result:
             {
                 "run": [say_label(REMEDIES[name]) for name in known.index],
                 EVEN: known["evenness"],
-                "largest |q·k / √d_k|": known["largest_score"],
+                "largest |q·k / √dₖ|": known["largest_score"],
                 "loss, nats per piece": known["dev_loss"],
                 "bits per byte": known["dev_bits_per_byte"],
             }
@@ -237,7 +237,7 @@ def _own_sharpness(log: pd.DataFrame) -> Lines:
 
 def _remedies(study: pd.DataFrame) -> dict[str, Lines]:
     """Evenness, largest score and loss of each small run over its steps."""
-    measures = {"even": ("evenness", EVEN, ""), "scores": ("largest_score", "largest |q·k / √d_k|", "y")}
+    measures = {"even": ("evenness", EVEN, ""), "scores": ("largest_score", "largest |q·k / √dₖ|", "y")}
     measures |= {"losses": ("dev_loss", "nats per token", "")}
     names = [name for name in REMEDIES if name in set(study["run"])]
     runs = {name: study[study["run"] == name] for name in names}
