@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from model.analysis.inside.training_step import write_greedily
-from model.analysis.runs.gradients import stream_steps
 from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import recording
