@@ -25,6 +25,8 @@ class Languages:
 
     codes: tuple[str, ...]
     """as the tokenizer calls them, such as "de" or "deu_Latn" """
+    ids: frozenset[int]
+    """of their tokens"""
     source: str
     target: str
     frames: Mapping[str, Mapping[str, Frame]]
@@ -89,7 +91,7 @@ def find_languages(tokenizer: object, size: int, begins: Iterable[int]) -> Langu
         frames["target"][code] = first, tuple(each for each in last if each != i)
     chosen = next((code for i in begins for code, each in ids.items() if each == i), own)
     target = before["tgt_lang"] if before["tgt_lang"] in ids else chosen
-    return Languages(tuple(ids), own, target, frames, starts, forced)
+    return Languages(tuple(ids), frozenset(ids.values()), own, target, frames, starts, forced)
 
 
 def _codes(tokenizer: object) -> dict[str, int]:

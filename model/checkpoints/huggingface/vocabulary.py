@@ -43,6 +43,7 @@ class Vocabulary:
         self.languages = find_languages(tokenizer, size, begins) if tokenizer else None
         """those of a translator of many languages, and the two that are chosen; None: there is no choice"""
         self.special_ids = frozenset(i for i in _special_ids(tokenizer) if i < size) if tokenizer else frozenset()
+        self.special_ids |= self.languages.ids if self.languages else frozenset()
         """tokens that no text consists of"""
         self._special = self.special_ids - {self.mask, self.unknown}
         """those that stand for no text: start, end, padding"""
@@ -180,6 +181,8 @@ class Vocabulary:
             return " ".join(map(str, ids))
         if self._bytes:
             return _join_bytes(self._pieces(ids))[0]
+        if self.languages:  # M2M100's tokenizer takes those of its languages for text
+            ids = [i for i in ids if i not in self.languages.ids]
         text = self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text.rstrip(_REPLACEMENT)
 

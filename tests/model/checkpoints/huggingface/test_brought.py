@@ -156,6 +156,7 @@ def test_a_translator_of_many_languages_reads_one_and_writes_another(name: str, 
     assert written.tgt_ids[:begins] == typed.tgt_ids[:begins]
     assert token in typed.tgt_ids[:begins]
     assert typed.next_ids[-1] == tokenizer.eos_token_id
+    assert typed.translation == "Ein Hund."
     assert max(largest_difference(model, trace) for trace in (written, typed)) == 0
     assert written.languages == (source, target)
     assert opened.rerun(written, (HeadGate(1.0),)).src_ids == written.src_ids
