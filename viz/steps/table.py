@@ -51,6 +51,7 @@ def facts_of(head: Head) -> dict[str, Any]:
         "linear_q": head.made_name("Q"),
         "linear_k": head.made_name("K"),
         **{f"latent_{name.lower()}": name in head.latent for name in PROJECTIONS},
+        **{f"latent_{name.lower()}_bias": name in head.latent and head.learns_biases for name in PROJECTIONS},
         "divisor": f"{head.divisor:.2f}",
         "before_mask": tr(head.before_mask),
         "read": "pre_softmax" if head.before_mask else "scaled",

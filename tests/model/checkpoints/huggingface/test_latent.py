@@ -114,15 +114,17 @@ def test_a_change_acts_and_a_saved_run_keeps_the_three_steps(tmp_path: Path) -> 
     assert np.array_equal(again.normed, trace.attention("decoder_self", 0).latents.v.normed)
 
 
-def test_the_first_step_of_a_head_shows_a_norm_and_b() -> None:
-    attention = traced("DeepSeek-V3").attention("decoder_self", 1)
+@pytest.mark.parametrize("name", ["DeepSeek-V3", "DeepSeek-V3, biases and halves"])
+def test_the_first_step_of_a_head_shows_a_norm_and_b(name: str) -> None:
+    attention = traced(name).attention("decoder_self", 1)
     _, drawn = decode(picture(0, head_of(attention, 2), Choice(), "title"))
     assert not {"W_Q", "W_K", "W_V"} & drawn.keys()
-    for name, whole in (("Q", "Q_pre"), ("K", "K_pre"), ("V", "V")):
-        part = {symbol: drawn[f"{symbol}_{name}"]["values"] for symbol in "ACNB"}
+    for side, whole in (("Q", "Q_pre"), ("K", "K_pre"), ("V", "V")):
+        part = {symbol: drawn[f"{symbol}_{side}"]["values"] for symbol in "ACNB"}
         x = drawn["X"]["values"]
-        np.testing.assert_allclose(x @ part["A"] + drawn[f"a_{name}"]["values"], part["C"], atol=1e-5)
-        beside = drawn["R_K"]["values"] if name == "K" else 0
+        bias = drawn[f"a_{side}"]["values"] if attention.projections.biases else 0
+        np.testing.assert_allclose(x @ part["A"] + bias, part["C"], atol=1e-5)
+        beside = drawn["R_K"]["values"] if side == "K" else 0
         np.testing.assert_allclose(part["N"] @ part["B"] + beside, drawn[whole]["values"], atol=1e-5)
 
 

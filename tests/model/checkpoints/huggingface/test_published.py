@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from model.analysis.runs.gradients import stream_gradients
-from model.checkpoints.huggingface import open_model
+from model.checkpoints.huggingface import network, open_model
 from model.checkpoints.huggingface.opened import HookedCheckpoint
 from model.checkpoints.huggingface.vocabulary import Vocabulary
 from model.interventions import PositionsOff, ValueZeroing
@@ -159,7 +159,7 @@ def _gradient_norm(model: HookedCheckpoint, trace: Trace, stream: torch.Tensor) 
     [
         ("SmolLM3 3B", "rope"),
         ("CTRL", "sinusoidal"),
-        ("DeepSeek V2 Lite", "unread"),
+        ("DeepSeek V2 Lite", "rope"),
         ("LFM2 1.2B", "rope"),
         ("T5 small", "relative bias"),
         ("GPT-2", "learned"),
@@ -167,6 +167,13 @@ def _gradient_norm(model: HookedCheckpoint, trace: Trace, stream: torch.Tensor) 
 )
 def test_positions_that_were_not_found_are_not_said_to_be_absent(name: str, positions: str) -> None:
     assert opened(name).config.positions == positions
+
+
+def test_positions_of_queries_that_no_step_gives_are_called_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "find_latents", lambda *_: None)
+    model = open_model(published_model("DeepSeek V2 Lite"))
+    assert model.config.positions == "unread"
+    assert Need.MATRICES not in model.features
 
 
 def test_a_model_whose_first_layer_does_not_rotate_rotates_and_one_without_any_does_not() -> None:
