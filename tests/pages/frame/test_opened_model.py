@@ -6,10 +6,11 @@ from collections.abc import Callable
 import pytest
 
 pytest.importorskip("streamlit")
-from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
+from model.checkpoints.store import DEFAULT_CHECKPOINT, MODELS_VARIABLE, load_checkpoint
 from pages import PAGES
 from pages.compute.runs import checkpoint_by_config, checkpoint_with, open_translator
 from pages.frame.course import Course, Step, encode
+from pages.lessons import lessons
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.test_pages import said
 
@@ -136,3 +137,11 @@ def test_files_that_were_written_over_are_offered_and_until_then_the_model_stays
     app.button(key="open-again").click().run()
     assert "have changed" not in warned(app)
     assert open_translator(str(folder), "cpu").hash == load_checkpoint(str(folder), "cpu").hash != before
+
+
+def test_a_link_to_a_station_opens_the_model_that_the_station_is_about(start_with, open_app):
+    start_with("GPT-2")
+    lesson = next(one for one in lessons() if one.stations[0].checkpoint == DEFAULT_CHECKPOINT)
+    app = open_app("pages/learn.py", lesson=lesson.slug, station=lesson.stations[0].slug)
+    assert app.selectbox(key="checkpoint").value == DEFAULT_CHECKPOINT
+    assert app.text_area(key="source").value == lesson.stations[0].source
