@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
+COUNTING = ("README.md", "docs/huggingface.md", "docs/verification.md")
+FAMILIES = (ROOT / "docs" / "families.md").read_text("utf-8")
 OPEN = """
 import json
 from streamlit.testing.v1 import AppTest
@@ -138,3 +140,11 @@ def test_every_relative_link_leads_somewhere() -> None:
         prose = re.sub(r"```.*?```", "", document.read_text("utf-8"), flags=re.DOTALL)
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", prose):
             assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_every_page_counts_the_families_that_the_table_has() -> None:
+    opened = sum(map(int, re.findall(r"^\| opened, [^|]+\| (\d+) \|", FAMILIES, re.MULTILINE)))
+    count = re.compile(r"(\d+) families(?! of transformers)")
+    said = {page: count.findall((ROOT / page).read_text("utf-8")) for page in COUNTING}
+    assert said == {page: [str(opened)] * len(found) for page, found in said.items()}
+    assert all(said.values())

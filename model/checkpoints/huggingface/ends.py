@@ -302,7 +302,7 @@ def _endings(y: Tensor, logits: Tensor, softcap: float | None) -> Iterator[tuple
 
 def _remember(module: nn.Module, _args: Any, out: Tensor) -> None:
     if run := PASS.get():
-        run.looked_up[module] = out
+        run.looked_up[module] = out.clone()  # CTRL multiplies it in place
 
 
 def _enter(

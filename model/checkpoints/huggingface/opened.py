@@ -367,10 +367,9 @@ class HookedTranslator(HookedCheckpoint, Translator):
 
     @property
     def _first_tokens(self) -> dict[str, int | None]:
-        """What transformers' search is told of the target language."""
-        if self.tokenizer.languages is None:
-            return {}
-        return {"decoder_start_token_id": self.model.start, "forced_bos_token_id": self.model.forced_start}
+        """What transformers' search is told: the start, which a T5's settings may lack, and the target language."""
+        forced = {"forced_bos_token_id": self.model.forced_start} if self.tokenizer.languages else {}
+        return {"decoder_start_token_id": self.model.start, **forced}
 
     def _tensors(self, *texts: Sequence[int]) -> list[Tensor]:
         return [torch.tensor([list(ids)], device=self.device) for ids in texts]
