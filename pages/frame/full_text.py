@@ -112,7 +112,9 @@ def build_index() -> Index:
     own = tuple(entries())
     if language() != ENGLISH:
         with speaking(ENGLISH):
-            own += tuple(replace(entry, foreign=True) for entry in entries())
+            english = tuple(entries())
+        shown = {entry.place: entry.titles for entry in own}
+        own += tuple(replace(one, foreign=True, titles=shown.get(one.place, one.titles)) for one in english)
     names = {name.casefold(): name for entry in own if entry.sort != "Passage" for name in (entry.name, *entry.others)}
     try:
         with closing(sqlite3.connect(":memory:")) as database:
