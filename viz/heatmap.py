@@ -61,6 +61,10 @@ def row_names(tokens: Sequence[str], next_tokens: Sequence[str] | None) -> list[
     return [f"{position} {name}" for position, name in enumerate(names)]
 
 
+NAMES = {"type": "category"}
+"""of an axis of names, which Plotly would take for numbers where they look like some: "0.1", the patch of an image"""
+
+
 def map_grid(
     rows: Sequence[str],
     keys: Sequence[str],
@@ -91,8 +95,11 @@ def map_grid(
             -(-len(maps) // columns),
             columns,
             [each.title for each in maps],
-            xaxis={"tickangle": -60} | ({} if any(each.keys for each in maps) else {"matches": "x"}),
-            yaxis=NO_GRID | {"range": [len(rows) - 0.5, -0.5], "matches": "y"} | axis_ticks(rows, MOST_ROWS),
+            xaxis={"tickangle": -60, "type": "category"}
+            | ({} if any(each.keys for each in maps) else {"matches": "x"}),
+            yaxis=NO_GRID
+            | {"type": "category", "range": [len(rows) - 0.5, -0.5], "matches": "y"}
+            | axis_ticks(rows, MOST_ROWS),
             **spacing,
         ),
         {f"xaxis{suffix(n)}": axis_ticks(each.keys or keys, most) for n, each in enumerate(maps, start=1)},

@@ -379,8 +379,12 @@ class _Drawn:
 
     def exported(self) -> Part:
         """What is drawn, as pictures, tables and arrays, and the Python that draws it again."""
+        page, headline = page_of(f"{self.view.page}.py"), ""
+        if page.answer and self.view in page.views[:1] and {*page.answer.controls} <= {*self.result.values}:
+            chosen = {name: self.result.values[name] for name in page.answer.controls}
+            headline = page.answer(self.run, **chosen).blocks[0].text.replace("**", "").replace("\\", "")
         drawable = [
-            Picture(title, self._key(name), self.contents[name])
+            Picture(title, self._key(name), self.contents[name], headline, self.view.reads_head)
             for name, _, title in pictures(self.result.blocks)
             if self.contents[name] is not None
         ]

@@ -25,7 +25,7 @@ from model.run import Run
 from model.trace import Trace
 from pages.views.controls import Control, Offer
 from pages.views.words import Block, blocks_of
-from viz.forms import Canvas, Document, Form, Outcome, Table, Texts
+from viz.forms import Bars, Canvas, Document, Form, Maps, Outcome, Table, Texts
 
 ANSWER = "Answer"
 """title of the view that answers a page's question in one line; it stands below the heading, and is no tab"""
@@ -33,6 +33,7 @@ OPEN_SECTION = "open_section"
 """in the URL: the section, below others on a page or in a tab, that a link inside the app leads to, in English"""
 OUTCOME = "outcome"
 """the parameter of a view that gets what its work on request returned"""
+_OF_HEAD = re.compile(r"\brun\.(?:attention|place|layer|head)\b")
 MOST_ROWS = 20_000
 """of one array in a spreadsheet; larger ones, such as logits, are in the NPZ only"""
 
@@ -66,11 +67,15 @@ class Result:
         return blocks_of(self.view.page, self.view.title, common | dict(self.facts))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All its numbers, by name."""
+        """All its numbers, by name; beside those of maps and bars, the names along their axes."""
         arrays: dict[str, np.ndarray] = {}
         for name, picture in self.shows.items():
             if isinstance(picture, Form | Outcome):
                 arrays |= {f"{name}_{part}".rstrip("_"): np.asarray(array) for part, array in picture.arrays().items()}
+                if isinstance(picture, Maps):
+                    arrays |= {f"{name}_rows": np.array(picture.rows), f"{name}_columns": np.array(picture.columns)}
+                elif isinstance(picture, Bars):
+                    arrays[f"{name}_names"] = np.asarray(picture.names)
             elif isinstance(picture, pd.DataFrame | Table):
                 frame = _table(picture)
                 arrays |= {f"{name}_{column}": np.array(values.tolist()) for column, values in frame.items()}
@@ -173,6 +178,20 @@ class View:
     def key(self, name: str) -> str:
         """Of a control in the session and in the link: its own, or page-parameter."""
         return self.controls[name].key or f"{self.page}-{name}"
+
+    @cached_property
+    def reads_head(self) -> bool:
+        """Whether it is about the chosen head, as its code and that of its module tell: then its files name it."""
+        module, found, waiting = import_module(self.function.__module__), set(), [self.function]
+        while waiting:
+            found.add(one := waiting.pop())
+            source = inspect.getsource(one)
+            if _OF_HEAD.search(source):
+                return True
+            named = (getattr(module, name, None) for name in set(re.findall(r"\b_?[a-z]\w*(?=\()", source)))
+            own = (each for each in named if inspect.isfunction(each) and each.__module__ == module.__name__)
+            waiting += [each for each in own if each not in found]
+        return False
 
     def __call__(self, run: Run | Trace, **chosen: Any) -> Result:
         """The result; what is not chosen is as at first, and work on request is done at once.

@@ -143,7 +143,7 @@ def which_head(
             "others": (ranked.others, float(ranked.values[-1])),
             "first": first and (part_label(first), heads[first], _best_source(run, by_key, first)),
             "of_heads": sum(heads.values()),
-            "see": "{}.{}.{}".format(*(head_of_part(first) if first else (run.kind, run.layer, run.head))),
+            "see": "{kind}.{layer}.{head}".format(**head_choices(run, [first or ""])[0]),
             "switch_off": encode((HeadGate(0.0, *head_of_part(first)),)) if first else "",
             "kind": _kinds(run)[kind],
             "correlation": rank_correlation(*(np.array([x[name] for name in off]) for x in (heads, off)))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from textwrap import wrap
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -27,8 +28,8 @@ from viz.forms import Texts
 from viz.paper.page import COLUMNS, Paper, reason_not_to_draw, save
 from viz.tokens import visible
 
-LONGEST_SOURCE = 110
-"""characters of the source under a saved picture"""
+LINE = 110
+"""characters of a line under a saved picture"""
 
 TAB, PAGE = "tab", "page"
 _COMPUTED = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -43,6 +44,10 @@ class Picture:
     key: str
     content: Any
     """a Plotly figure, a Drawing, or Texts"""
+    headline: str = ""
+    """the line that answers the page's question, where it is about this picture"""
+    of_head: bool = True
+    """whether it is about the chosen head"""
 
 
 @dataclass(frozen=True)
@@ -152,12 +157,13 @@ def _stem(run: Run, picture: Picture | None, page: str = "") -> str:
     """Name of a file without ending: masks-maps-en-de-L1H2."""
     name = (picture.key if picture else page).replace("_", "-")
     checkpoint = checkpoint_in_file_names(run.trace.checkpoint)
-    return f"{name}-{checkpoint}-L{run.place.layer}H{run.place.head}"
+    return f"{name}-{checkpoint}" + (f"-L{run.place.layer}H{run.place.head}" if picture and picture.of_head else "")
 
 
 def _file(run: Run, picture: Picture, paper: Paper) -> bytes:
     origin = f"Checkpoint {shown_name(run.trace.checkpoint)}, SHA-256 {run.trace.checkpoint_hash}"
-    return save(picture.content, paper, f"{picture.title}. {run.place.title}", paper_caption(run), origin)
+    title = f"{picture.title}. {run.place.title}" if picture.of_head else picture.title
+    return save(picture.content, paper, title, paper_caption(run, picture.of_head, picture.headline), origin)
 
 
 def _archive(run: Run, pictures: Sequence[Picture], paper: Paper) -> bytes:
@@ -168,16 +174,17 @@ def _archive(run: Run, pictures: Sequence[Picture], paper: Paper) -> bytes:
     return file.getvalue()
 
 
-def paper_caption(run: Run) -> list[str]:
-    """The lines below a figure of a paper, or in its metadata."""
-    source = _shortened_source(run)
+def paper_caption(run: Run, of_head: bool = True, headline: str = "") -> list[str]:
+    """The lines below a figure of a paper, or in its metadata; the text is whole."""
+    source = " ".join(run.trace.source.split())
     translation = visible(" ".join(run.trace.translation.split()))
     name = shown_name(run.trace.checkpoint)
     return [
+        *([headline] if headline else []),
         visible(source) + (f" → {translation}" if translation else ""),
         tr(
             "{place}. Checkpoint {name}, SHA-256 {sha}.",
-            place=_settings(run),
+            place=_settings(run, of_head),
             name=name,
             sha=run.trace.checkpoint_hash[:12],
         ),
@@ -191,7 +198,7 @@ def _offer_numbers(result: Result, pictures: tuple[Picture, ...]) -> None:
     for control, other in result.values.items():
         if isinstance(other, Run):
             facts |= {f"{control}_{fact}": text for fact, text in (_facts(other) | {"head": other.place.title}).items()}
-    name = f"{view.page}-{view.name}-{result.run.place.slug}"
+    name = f"{view.page}-{view.name}" + (f"-{result.run.place.slug}" if view.reads_head else "")
     tokens = {"src_tokens": trace.src_tokens, "tgt_tokens": trace.tgt_tokens}
     stem = f"{name}-{run_in_file_names(trace.checkpoint, trace.checkpoint_hash)}"
     files = {tr("HTML: the pictures, to open without a network"): ("html", lambda: _html(facts, name, pictures))}
@@ -231,21 +238,17 @@ def _caption(run: Run) -> list[str]:
     """The lines under a saved picture."""
     trace = run.trace
     return [
-        _shortened_source(run),
+        *wrap(" ".join(trace.source.split()), LINE),
         f"Checkpoint {shown_name(trace.checkpoint)}, SHA-256",
         trace.checkpoint_hash,
         tr("In the sidebar: {settings}", settings=_settings(run)),
     ]
 
 
-def _shortened_source(run: Run) -> str:
-    source = " ".join(run.trace.source.split())
-    return source if len(source) <= LONGEST_SOURCE else f"{source[:LONGEST_SOURCE]}…"
-
-
-def _settings(run: Run) -> Sentence:
-    """`Cross-attention, layer 3, head 0, τ = 1, 2 changes in the model`."""
-    place = sentence("{place}, τ = {tau:g}", place=run.place.title, tau=run.tau)
+def _settings(run: Run, of_head: bool = True) -> Sentence:
+    """`Cross-attention, layer 3, head 0, τ = 1, 2 changes in the model`; without the head where that is not shown."""
+    tau = sentence("τ = {tau:g}", tau=run.tau)
+    place = sentence("{place}, τ = {tau:g}", place=run.place.title, tau=run.tau) if of_head else tau
     if not run.trace.interventions:
         return place
     count = len(run.trace.interventions)
@@ -278,7 +281,9 @@ def _facts(run: Run) -> dict[str, str]:
 
 def _csv(facts: dict[str, str], table: pd.DataFrame) -> bytes:
     """With the mark by which spreadsheets know UTF-8; a text that one would compute begins with an apostrophe."""
-    whole = table.assign(**facts)
+    # What the table is of stands once, in its first row.
+    once = {name: [text, *[""] * (len(table) - 1)][: len(table)] for name, text in facts.items()}
+    whole = table.assign(**once)
     texts = whole.select_dtypes(["object", "string", "category"]).columns
     whole[texts] = whole[texts].astype(object).map(_inert)
     # A carriage return is quoted only where it may end a line: else it would begin a row, and perhaps a formula.

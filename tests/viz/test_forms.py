@@ -172,3 +172,12 @@ def test_a_table_lists_rows_first_and_every_array_of_the_maps() -> None:
 )
 def test_stretches_are_the_runs_of_true(flags: list[int], runs: list[tuple[int, int]]) -> None:
     assert stretches(np.array(flags, bool)) == runs
+
+
+def test_names_that_look_like_numbers_are_categories_and_a_cell_for_each_lies_inside_the_frame() -> None:
+    names = [f"{row}.{column}" for row in range(2) for column in range(3)]
+    chart = Maps(names, names, {"": Map(np.eye(6, dtype=np.float32))}, sets={"row": None}).draw().content
+    for axis, ends in (("xaxis", [-0.5, 5.5]), ("yaxis", [5.5, -0.5])):
+        assert chart["layout"][axis]["type"] == "category"
+        assert chart["layout"][axis]["range"] == ends
+    assert list(chart["data"][0]["x"]) == list(chart["data"][0]["y"]) == names

@@ -13,7 +13,7 @@ from model.trace import Array
 
 MOST_ROWS, MOST_WIDTH, LARGEST = 12, 16, 1e6
 WIDTHS = tuple(2**power for power in range(11))
-"""d_k from 1 to 1,024"""
+"""dₖ from 1 to 1,024"""
 AS_TYPED = str.maketrans("−，；", "-,;")
 """what a keyboard may write for a minus sign, and for what parts numbers and rows"""
 QUERIES = 128

@@ -15,7 +15,9 @@ import pytest
 
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint, offer_models
 from model.needs import Need
+from model.run import Run
 from pages import PAGES, page_of
+from pages.views.who_chose import which_head
 from pages.widgets import export
 from pages.widgets.export import _csv
 from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family
@@ -340,7 +342,7 @@ def test_a_csv_is_for_spreadsheets_its_letters_are_read_and_no_text_is_computed(
     marked = [f"'{text}" for text in texts[:6]] + texts[6:]
     assert [row["token"] for row in rows] == [row["kind"] for row in rows] == marked
     assert [row["mixed"] for row in rows] == ["-1", *marked[1:]]
-    assert {row["source"] for row in rows} == {"'=typed"}
+    assert [row["source"] for row in rows] == ["'=typed", *[""] * (len(rows) - 1)], "said once"
     assert [float(row["number"]) for row in rows] == table["number"].tolist(), "a number stays a number"
     assert [int(row["'=column"]) for row in rows] == list(range(len(texts)))
 
@@ -397,3 +399,46 @@ def test_the_python_of_a_hugging_face_folder_runs_where_no_app_offers_it(
         assert str(np.load(io.BytesIO(content))["steps_of_this_attention"]) == "all read"
     cells = [content for file, content in files.items() if file.endswith(".ipynb")]
     assert all(folder in json.loads(content)["cells"][2]["source"] for content in cells)
+
+
+@pytest.mark.parametrize(("page", "of_head"), [("masks", True), ("who_chose", False)])
+def test_files_name_the_head_where_the_view_reads_it_and_hold_the_words_of_the_headline(
+    page: str, of_head: bool, open_app: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: list[tuple[str, list[str], str]] = []
+
+    def save(_picture: Any, _paper: Any, title: str, caption: list[str], _origin: str) -> bytes:
+        saved.append((title, caption, ""))
+        return b""
+
+    names: list[str] = []
+
+    def offer(_label: str, data: Any, file_name: str, **_: Any) -> None:
+        names.append(file_name)
+        if file_name.endswith(".pdf"):
+            data()
+
+    long = " ".join(["a dog and a cat"] * 8)
+    monkeypatch.setattr(export, "save", save)
+    monkeypatch.setattr("streamlit.download_button", offer)
+    app = open_app(f"pages/{page}.py", source=long)
+    assert not app.exception
+    assert names
+    assert all(("layer" in name or "-L0H0" in name) == of_head for name in names if not name.endswith(".zip")), names
+    (title, caption, _), *_ = saved
+    assert ("layer 0, head 0" in title) == ("layer 0, head 0" in " ".join(caption)) == of_head
+    answer = page_of(f"{page}.py").answer
+    headline = next(one.value for one in app.markdown if one.value.startswith(("In ", "Of all heads")))
+    assert answer
+    assert headline.replace("**", "").replace("\\", "") == caption[0]
+    assert long in caption[1]
+
+
+def test_maps_and_bars_have_the_names_of_their_axes_beside_them(translator: Any) -> None:
+    run = Run.of(translator, translator.trace("a dog and a cat", "Ein Hund"), "cross", 1, 2)
+    result = which_head(run, row=1, outcome=None)
+    arrays, sources = result.arrays(), result.shows["sources"]
+    (values,) = (array for name, array in arrays.items() if name == "sources")
+    assert values.shape == (len(arrays["sources_rows"]), len(arrays["sources_columns"]))
+    assert arrays["sources_columns"].tolist() == list(sources.columns)
+    assert arrays["parts_names"].tolist() == list(result.shows["parts"].names)
