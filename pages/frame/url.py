@@ -5,6 +5,7 @@ from math import isfinite
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
+from model.interventions.describe import SUBLAYER_NAMES
 from model.language import tr
 
 TEXTS = {
@@ -44,15 +45,17 @@ DROPPED = "dropped-from-link"
 
 
 def rename_parameters() -> None:
-    """Give parameters of older links, and kinds of attention in them, the names that they have now."""
+    """Give parameters of older links, and kinds of attention and steps in them, the names that they have now."""
     kind = st.query_params.get("kind", "")
     short = kind != short_title(kind) and _write("kind", short_title(kind))
+    step = st.query_params.get("layers_step", "")
+    printed = step != name_step(step) and _write("layers_step", name_step(step))
     old = [name for name in st.query_params if name in RENAMED]
     for name in old:
         value = st.query_params.pop(name)
         if RENAMED[name] not in st.query_params:
             _write(RENAMED[name], value)
-    if old or short:
+    if old or short or printed:
         # Streamlit keeps the URL's first values beside the parameters; only another run forgets them.
         st.rerun()
 
@@ -60,6 +63,12 @@ def rename_parameters() -> None:
 def short_title(kind: str) -> str:
     """ "Encoder self" for "Encoder self-attention"; any other text as it is."""
     return kind.removesuffix("-attention")
+
+
+def name_step(step: str) -> str:
+    """ "0 feed-forward" for "0 feed_forward", as older links call it; any other text as it is."""
+    layer, _, name = step.partition(" ")
+    return f"{layer} {SUBLAYER_NAMES[name]}" if name in SUBLAYER_NAMES else step
 
 
 def drop_non_finite_numbers() -> list[str]:

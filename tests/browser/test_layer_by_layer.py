@@ -38,7 +38,7 @@ def test_a_click_on_a_cell_chooses_its_token_and_step_and_every_tab_draws(
     server: str, visitor: Visitor, translator: Translator
 ) -> None:
     """From a link that the address keeps."""
-    asked = {"source": "a dog", "target": "Typed", "typed": "Ein Hund.", "layers_step": "1 cross_attn"}
+    asked = {"source": "a dog", "target": "Typed", "typed": "Ein Hund.", "layers_step": "1 cross-attention"}
     visitor.visit(page(server, **asked))
     assert query(visitor) == asked
     assert draws(visitor, "layer_by_layer-path")

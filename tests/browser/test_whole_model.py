@@ -50,7 +50,7 @@ def test_a_token_travels_is_switched_and_opens_its_page(server: str, visitor: Vi
         marks.click(position={"x": x, "y": y})
     page.wait_for_function("location.pathname.endsWith('layer_by_layer')")
     visitor.settle()
-    assert query(visitor) | {"layers_tab": "Neurons", "layers_step": "0 feed_forward"} == query(visitor)
+    assert query(visitor) | {"layers_tab": "Neurons", "layers_step": "0 feed-forward"} == query(visitor)
 
 
 def digits(value: float) -> str:

@@ -348,6 +348,6 @@ def test_the_parts_since_2017_are_those_of_the_model(family: Family) -> None:
     if family.attention.rotary is not None:
         text = words(apps["RoPE"])
         assert "angles that no single b gives" not in text
-        assert (
-            float(re.search(r"sum to it within ([\d.e+-]+)\.", text)[1]) < 1e-4 * np.abs(family.attention.scores).max()
-        )
+        digits, power = re.search(r"sum to it within ([\d.]+?)(?: · 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?\.(?!\d)", text).groups()
+        error = float(f"{digits}e{(power or '0').translate(str.maketrans('⁻⁰¹²³⁴⁵⁶⁷⁸⁹', '-0123456789'))}")
+        assert error < 1e-4 * np.abs(family.attention.scores).max()

@@ -99,7 +99,7 @@ def test_layer_by_layer_says_where_the_models_norms_stand(name, formula, equatio
     assert not app.exception
     assert any(equation in latex.value for latex in app.latex)
     if name == "ModernBERT":
-        app = open_model_page("pages/layer_by_layer.py", name, layers_step="0 self_attn", **inside)
+        app = open_model_page("pages/layer_by_layer.py", name, layers_step="0 self-attention", **inside)
         assert not app.exception
         assert any("without a norm" in caption.value for caption in app.caption)
 

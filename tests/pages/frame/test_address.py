@@ -118,6 +118,15 @@ def test_a_text_that_is_typed_forgets_the_token_of_the_link(path: str, open_app:
     assert not {"query", "key"} & {*address(app)}
 
 
+def test_a_step_of_an_older_link_is_the_one_it_was(open_app: Callable) -> None:
+    """Steps were called as the code calls their sub-layers."""
+    chosen = [
+        open_app("pages/layer_by_layer.py", source="A dog sleeps.", layers_step=step).selectbox(key="layers_step").value
+        for step in ("1 cross_attn", "1 cross-attention", "0 feed_forward")
+    ]
+    assert chosen[0] == chosen[1] != chosen[2]
+
+
 @pytest.mark.parametrize(
     "old", [{"kind": "Cross-attention"}, {"row": "2"}, {"kind": "Cross-attention", "temperature-row": "1"}]
 )

@@ -182,7 +182,7 @@ def test_norms_of_the_stream_are_those_of_the_gradients(family, tokenizer):
     translator, trace = opened(family, tokenizer)
     whole, norms = loss_gradients(translator, trace), stream_gradients(translator, trace)
     last = "normed" if family == "translator" else "added"
-    assert stream_steps(trace, "decoder")[-1] == "1 feed_forward"
+    assert stream_steps(trace, "decoder")[-1] == "1 feed-forward"
     assert norms["decoder"].shape == (len(stream_steps(trace, "decoder")),)
     expected = np.linalg.norm(whole[f"decoder.layers.1.feed_forward_residual.{last}"])
     assert norms["decoder"][-1] == pytest.approx(expected, rel=1e-12)

@@ -34,8 +34,8 @@ def test_every_step_lists_the_most_probable_tokens_of_the_whole_vocabulary(trans
     assert len(found.steps) == len(found.ends) == 1 + 3 * translator.model.config.n_decoder_layers
     assert [step for step, end in zip(found.steps, found.ends, strict=True) if end] == [
         "input",
-        "0 feed_forward",
-        "1 feed_forward",
+        "0 feed-forward",
+        "1 feed-forward",
     ]
     for step, x in enumerate(residual_stream(trace, "decoder")):
         powers = np.exp(x @ weight.T)

@@ -160,7 +160,10 @@ def test_a_translator_of_many_languages_reads_one_and_writes_another(name: str, 
     assert max(largest_difference(model, trace) for trace in (written, typed)) == 0
     assert written.languages == (source, target)
     assert opened.rerun(written, (HeadGate(1.0),)).src_ids == written.src_ids
-    assert opened.generate(text, max_new_tokens=12, **chosen) == tokenizer.decode(theirs, skip_special_tokens=True)
+    # M2M100's tokenizer does not call its languages special; ours are no text.
+    languages = getattr(tokenizer, "lang_code_to_id", {}).values()
+    text_ids = [i for i in theirs if i not in languages]
+    assert opened.generate(text, max_new_tokens=12, **chosen) == tokenizer.decode(text_ids, skip_special_tokens=True)
     steps = greedy(opened.in_languages(**chosen).model, [list(written.src_ids)])[0].tokens
     assert steps[:8] == written.next_ids[:8]
 
