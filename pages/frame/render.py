@@ -126,7 +126,7 @@ def show_page(
                     )
                 )
                 needs = [need for need in view.needs if isinstance(need, Need)]
-                offer_checkpoint(*page.needs, *needs, tab={page.tabs_key: tr(view.tab or view.title)})
+                offer_checkpoint(*page.needs, *needs, tab={page.tabs_key: tr(view.tab or view.title)}, of=view.title)
     controls.link_token()
     show_next(run, page)
 

@@ -57,13 +57,14 @@ def cards(file: str) -> None:
                     st.markdown(label)
 
 
-def offer_checkpoint(*needs: Need, tab: Mapping[str, str] = MappingProxyType({})) -> None:
+def offer_checkpoint(*needs: Need, tab: Mapping[str, str] = MappingProxyType({}), of: str = "") -> None:
     """A button that opens a checkpoint with all that the opened model lacks, on the same page; a sentence if there is
     none.
 
     Args:
         needs: what it has.
         tab: key of the page's tabs -> the one to open; none: the open one stays open.
+        of: what asks for it, where several things on a page do.
     """
     name = checkpoint_by_config(needs)
     if name is None:
@@ -72,7 +73,7 @@ def offer_checkpoint(*needs: Need, tab: Mapping[str, str] = MappingProxyType({})
     chosen = {"checkpoint": name, **tab}
     st.button(
         tr("Open {name}, which has it", name=as_markdown(name)),
-        key="-".join(["open-with", *map(str, tab.values())]),
+        key="-".join(["open-with", *filter(None, [*tab.values(), of])]),
         icon=":material/swap_horiz:",
         on_click=lambda: st.session_state.update(chosen),
     )
