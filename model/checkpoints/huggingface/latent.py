@@ -103,6 +103,8 @@ def find_latents(
     for layout in LAYOUTS:
         cos, sin = (torch.from_numpy(pair_angles(each.cpu().numpy(), layout)).double().cpu() for each in angles)
         width = 2 * cos.shape[-1]
+        if len(cos) != n or width > call.query.shape[-1]:  # as of `heads._turn`: no angles of this layout
+            continue
         for start in (call.query.shape[-1] - width, 0):
             before = {"q": call.query, "k": call.key, "v": call.value}
             before |= {name: _turn_back(before[name], cos, sin, layout, start) for name in "qk"}
