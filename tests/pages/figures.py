@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,6 +44,18 @@ def numbers(values: Any) -> np.ndarray:
     array = np.array(values)
     gaps = array.dtype == object and all(value is None or isinstance(value, int | float) for value in array.flat)
     return array.astype(float) if gaps else array
+
+
+PRINTED = r"((?:\d[\d.,]* · )?10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+|\d[\d.,]*(?<![.,]))"
+"""a number as the English pages print it: 3.3 · 10¹⁸, 10⁻⁹, 1,234.5"""
+_RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+
+
+def read_number(text: str) -> float:
+    """The number that `PRINTED` found."""
+    if raised := re.fullmatch(r"(?:([\d.]+) · )?10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", text):
+        return float(raised[1] or 1) * 10.0 ** int(raised[2].translate(_RAISED))
+    return float(text.replace(",", ""))
 
 
 def visible_texts(app: Any) -> Iterator[str]:

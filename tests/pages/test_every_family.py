@@ -22,7 +22,7 @@ from model.generation.sampling import Sampling, sample_again
 from model.interventions import MaskEdit, PatternMask, ResidualOff, Unscaled
 from model.needs import Need
 from model.trace import Array, Attention, Trace
-from tests.pages.figures import figure, numbers, words
+from tests.pages.figures import PRINTED, figure, numbers, read_number, words
 from tests.pages.test_pages import said
 from tests.viz.canvas.test_lines import decode as decode_lines
 from tests.viz.canvas.test_mosaic import decode as decode_mosaic
@@ -348,6 +348,5 @@ def test_the_parts_since_2017_are_those_of_the_model(family: Family) -> None:
     if family.attention.rotary is not None:
         text = words(apps["RoPE"])
         assert "angles that no single b gives" not in text
-        digits, power = re.search(r"sum to it within ([\d.]+?)(?: · 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?\.(?!\d)", text).groups()
-        error = float(f"{digits}e{(power or '0').translate(str.maketrans('⁻⁰¹²³⁴⁵⁶⁷⁸⁹', '-0123456789'))}")
+        error = read_number(re.search(rf"sum to it within {PRINTED}\.(?!\d)", text)[1])
         assert error < 1e-4 * np.abs(family.attention.scores).max()

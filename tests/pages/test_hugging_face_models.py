@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from model.analysis.heads.common_claims import untrained_evenness
 from model.checkpoints.chat import write_turns
-from model.checkpoints.huggingface import opening
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
 from model.interventions import AttentionTemperature
 from model.needs import Need
@@ -21,7 +22,7 @@ from pages.compute.trace_file import TRACE_VARIABLE, link_to, open_trace_file
 from pages.frame import command_line
 from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family, save_marian
 from tests.model.checkpoints.huggingface.rxnmapper import FOLDER as RXNMAPPER
-from tests.pages.figures import figure, numbers, tabs_of, words
+from tests.pages.figures import PRINTED, figure, numbers, read_number, tabs_of, words
 from tests.pages.test_common_claims import offered as claims_offered
 from tests.pages.test_pages import assert_checked, holds, missing_at, said
 
@@ -413,7 +414,7 @@ def test_the_lens_of_an_encoder_alone_ends_with_its_own_logits(models, open_mode
 def test_scores_without_rotation_are_the_multiplicative_form(open_model_page):
     said = words(open_model_page("pages/why_attention.py", "Llama, grouped", why="Scoring functions"))
     assert "equivalent only before this model changes queries and keys (rotate)" in said
-    assert float(re.search(r"before that: largest difference \*\*([\d.e+-]+)\*\*", said)[1]) < 1e-4
+    assert read_number(re.search(rf"before that: largest difference \*\*{PRINTED}\*\*", said)[1]) < 1e-4
 
 
 def test_claims_that_do_not_apply_say_so_before_the_others_are_asked_for(open_model_page):
@@ -525,16 +526,25 @@ def test_a_page_of_matrices_ends_with_the_number_where_they_do_not_give_the_run(
     app = open_app("pages/attention_step_by_step.py", checkpoint=str(folder), source=SENTENCE)
     assert not app.exception
     assert not any("do not give" in text.value for text in app.text)
-    # As if the probe at opening had not reached the clip, and this run does.
-    settings = json.loads((folder / "config.json").read_text())
+    # A token that no text has which is read at opening gets queries beyond a limit that all others stay below.
     clipped = tmp_path / "clipped more"
     shutil.copytree(folder, clipped)
-    (clipped / "config.json").write_text(json.dumps(settings | {"clip_qkv": 0.3}))
+    weights = load_file(clipped / "model.safetensors")
+    matrix = weights["model.layers.0.self_attn.q_proj.weight"]
+    longest = matrix[matrix.norm(dim=1).argmax()]
+    token = pytest.importorskip("transformers").AutoTokenizer.from_pretrained(folder)("snow", add_special_tokens=False)[
+        "input_ids"
+    ][-1]
+    weights["model.embed_tokens.weight"][token] = longest
+    save_file(weights, clipped / "model.safetensors", metadata={"format": "pt"})
+    largest = float(torch.nn.functional.layer_norm(longest, longest.shape) @ longest)
+    settings = json.loads((folder / "config.json").read_text())
+    (clipped / "config.json").write_text(json.dumps(settings | {"clip_qkv": 0.9 * largest}))
     monkeypatch.setenv(MODELS_VARIABLE, str(clipped))
-    monkeypatch.setattr(opening, "leave_out_unverified", lambda *_: None)
-    app = open_app("pages/attention_step_by_step.py", checkpoint=str(clipped), source=SENTENCE)
-    assert not app.exception
-    assert any(re.search(r"q: differs by \d", text.value) for text in app.text)
+    for text, differs in (("A dog runs.", False), (SENTENCE, True)):
+        app = open_app("pages/attention_step_by_step.py", checkpoint=str(clipped), source=text)
+        assert not app.exception
+        assert any(re.search(r"q: differs by \d", text.value) for text in app.text) == differs
 
 
 def test_the_verification_page_lists_the_state_of_every_step(open_model_page):

@@ -182,6 +182,7 @@ def test_german_parts_a_list_of_decimals_with_semicolons_and_chinese_counts_in_w
     assert re.findall(r"/ 1e6\) \| f\([^)]*\) }} ?(?:百万|M\b(?!B)).*", chinese) == []
 
 
+@pytest.mark.usefixtures("folder")
 def test_a_decimal_comma_in_a_formula_is_no_list() -> None:
     with speaking(languages()["xx"]):
         (formula,) = words._blocks(iter(["$$x = 2,5$$"]))
