@@ -167,12 +167,14 @@ def test_a_model_that_does_not_translate_shows_its_snapshots_without_a_translati
     assert "greedy translation" not in table
 
 
-def test_without_snapshots_the_page_says_so_and_names_who_has_them(folder: Path) -> None:
+def test_without_snapshots_the_page_opens_a_checkpoint_that_has_them(folder: Path) -> None:
     shutil.copytree(folder, folder.parent / "with-snapshots")
     shutil.rmtree(folder / "snapshots")
     page = open_page("Attention through training")
-    assert "ships no snapshots" in said(page)
-    assert "Choose with-snapshots as checkpoint in the sidebar" in said(page)
+    page.button(key="open-with").click().run()
+    assert not page.exception
+    assert page.selectbox(key="checkpoint").value == "with-snapshots"
+    assert figure(page, "training-pattern")
 
 
 def test_a_broken_snapshot_and_a_missing_log_are_sentences(folder: Path) -> None:
