@@ -255,6 +255,8 @@ def _remedies(study: pd.DataFrame) -> dict[str, Lines]:
             (TIMES["step"], title),
             ".4g",
             log,
+            # Plotly writes 20 as "2" on a logarithmic axis.
+            layout={"yaxis": {"tickvals": [1, 2, 5, 10, 20, 50, 100, 200, 500]}} if log else {},
         )
         for show, (column, title, log) in measures.items()
     }
