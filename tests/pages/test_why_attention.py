@@ -1,5 +1,6 @@
 """The page on why attention without a browser: figures are formulas' and the run's, times are asked for."""
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from model.trace import KIND_TITLES
 from pages import page_of
 from pages.compute.queue import model_queue
 from pages.views import timing
-from tests.pages.figures import figure, numbers
+from tests.pages.figures import PRINTED, figure, numbers, read_number
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -167,7 +168,8 @@ def test_scores_are_those_of_the_chosen_head(open_app: Callable, translator: "Tr
     maps = [numbers(heat["z"]) for heat in figure(app, "why_attention-scores")["data"]]
     for drawn, expected in zip(maps, (attention.scores[2], attention.scaled[2], found.scores), strict=True):
         assert drawn == pytest.approx(expected, rel=1e-5, abs=1e-6)
-    assert f"largest difference **{np.abs(found.total - attention.scores[2]).max():.1e}**" in words(app)
+    said = read_number(re.search(rf"largest difference \*\*{PRINTED}\*\*", words(app))[1])
+    assert said == pytest.approx(np.abs(found.total - attention.scores[2]).max(), rel=0.05)
     costs = scoring_costs(len(attention.query_tokens), len(attention.key_tokens), attention.d_k)
     assert list(app.dataframe[0].value["multiply-adds"]) == [cost.multiply_adds for cost in costs.values()]
 

@@ -22,7 +22,7 @@ from pages.widgets import export
 from pages.widgets.export import _csv
 from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family
 from tests.pages.figures import numbers, tabs_of, words
-from tests.pages.test_pages import WITH_NUMBERS, WITHOUT_NUMBERS, assert_checked
+from tests.pages.test_pages import WITH_NUMBERS, WITHOUT_NUMBERS, assert_checked, missing_at
 
 pytest.importorskip("streamlit")
 pytestmark = pytest.mark.usefixtures("valid_figures")
@@ -285,7 +285,7 @@ def test_a_page_of_another_family_is_checked_and_its_python_computes_its_file_or
         monkeypatch.setenv(MODELS_VARIABLE, checkpoint)
     query = {"checkpoint": checkpoint, "source": "Two dogs run. 🤖", "new_tokens": "4"}
     app = open_app(page, **query, **WITH_ARRAYS.get(page, {}))
-    missing = set(page_of(page).needs) - load_checkpoint(checkpoint, "cpu").features
+    missing = missing_at(page_of(page), load_checkpoint(checkpoint, "cpu").features)
     assert_checked(app, missing)
     programs = assert_programs_compute_files(app, files)
     assert bool(programs) == (not missing and page not in WITHOUT_NUMBERS)
