@@ -348,23 +348,23 @@ def test_a_csv_is_for_spreadsheets_its_letters_are_read_and_no_text_is_computed(
 
 
 @pytest.mark.parametrize("page", ["attention_step_by_step", "heads_and_layers", "side_by_side", "model_card"])
-def test_visitors_see_the_last_part_of_a_models_path_and_links_and_files_have_it(
+def test_visitors_see_as_much_of_a_models_path_as_tells_it_apart_and_links_and_files_have_it(
     page: str, open_app: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]
 ) -> None:
     paths = [str(save_family(tmp_path / folder / "a model", "GPT-2")) for folder in ("secret", "hidden")]
     monkeypatch.setenv(MODELS_VARIABLE, ",".join(paths))
     monkeypatch.setattr("pages.widgets.snippet.st.get_option", lambda _: "0.0.0.0")
-    app = open_app(f"pages/{page}.py", checkpoint="a model-2", source="Two dogs run.", new_tokens="3")
+    app = open_app(f"pages/{page}.py", checkpoint="hidden/a model", source="Two dogs run.", new_tokens="3")
     assert not app.exception
     assert app.selectbox(key="checkpoint").value == paths[1]
-    assert list(app.selectbox(key="checkpoint").options[:2]) == ["a model", "a model-2"]
-    assert app.query_params["checkpoint"] == "a model-2"
+    assert list(app.selectbox(key="checkpoint").options[:2]) == ["secret/a model", "hidden/a model"]
+    assert app.query_params["checkpoint"] == "hidden/a model"
     protos = (getattr(node, "proto", None) for node in app._tree)
     shown = b" ".join(proto.SerializeToString() for proto in protos if hasattr(proto, "SerializeToString"))
-    assert b"a model-2" in shown
+    assert b"hidden/a model" in shown
     assert str(tmp_path).encode() not in shown
     assert files
-    assert all(re.fullmatch(r"[\w.-]+-a-model-2-[0-9a-f]{8}\.\w+", name) for name in files)
+    assert all(re.fullmatch(r"[\w.-]+-hidden-a-model-[0-9a-f]{8}\.\w+", name) for name in files)
     for name, content in files.items():
         assert str(tmp_path).encode() not in content, name
         if name.endswith(".npz"):
