@@ -13,6 +13,7 @@ from model.run import Run
 from model.trace import Trace
 from pages.views.chosen_token import first_query
 from tests.browser.conftest import Visitor, query
+from tests.pages.figures import read_number
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
@@ -133,7 +134,7 @@ def test_keys_choose_the_word_its_head_and_its_key(server: str, visitor: Visitor
     until(visitor, query=str(row), key=str(other))
     label = chip(visitor, "Keys: choose one", other)
     assert label.get_attribute("aria-pressed") == "true"
-    said = float(label.get_attribute("aria-label").rpartition("weight ")[2].replace("−", "-"))
+    said = read_number(label.get_attribute("aria-label").rpartition("weight ")[2])
     assert said == pytest.approx(attention.pattern[1, row, other], rel=1e-6)
 
 
