@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.browser.conftest import Visitor, serve
+from tests.pages.figures import read_number
 from viz.theme import colour_scales
 
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ def test_a_kept_token_tells_every_exact_weight_and_heads_are_turned_on_and_off_w
         if key > 3:
             assert values == ["masked", "masked"]
         else:
-            assert [np.float32(value.replace("−", "-")) for value in values] == list(weights[0, :2, 3, key])
+            assert [np.float32(read_number(value)) for value in values] == list(weights[0, :2, 3, key])
     top.press("Escape")
     check_chips(visitor)
 

@@ -53,7 +53,7 @@ def test_a_click_on_a_cell_chooses_its_token_and_step_and_every_tab_draws(
     shown = float(hover.split("input ")[1].split("token")[0].replace("−", "-"))
     assert shown == pytest.approx(expected.to_start[2, 2], abs=1e-4)
     cells.click(position=at)
-    visitor.page.wait_for_function("location.search.includes('layers_step=0+cross_attn')")
+    visitor.page.wait_for_function("location.search.includes('layers_step=0+cross-attention')")
     visitor.settle()
     assert query(visitor)["layers_token"].startswith("2 ")
     lengths = visitor.page.locator(CHART).evaluate("plot => Array.from(plot._fullData[2].y)")

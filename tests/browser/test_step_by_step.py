@@ -9,6 +9,7 @@ import pytest
 from model.checkpoints.translator import Translator
 from model.trace import Attention
 from tests.browser.conftest import Visitor, heading_of, query
+from tests.pages.figures import read_number
 from viz.latex import number
 from viz.steps.strips import number_texts
 
@@ -188,7 +189,7 @@ def check_keys(visitor: Visitor, attention: Attention) -> None:
     weights.press("ArrowLeft")
     symbol, value, query, key = said.text_content().split(", ", 3)
     assert (symbol, query[:7], key[:5]) == ("weights", "query 2", "predi") or key.startswith("key 2")
-    assert float(value.replace("−", "-")) == pytest.approx(attention.pattern[1, 2, 2], rel=1e-5)
+    assert read_number(value) == pytest.approx(attention.pattern[1, 2, 2], rel=1e-5)
     visitor.change_scheme("dark")
     weights.press("Enter")
     visitor.page.wait_for_function("location.search.includes('key=2+')")
@@ -204,7 +205,7 @@ def point_at_weight(visitor: Visitor, attention: Attention, row: int, column: in
     rows, columns = attention.pattern.shape[1:]
     canvas.hover(position={"x": left + (column + 0.5) * width / columns, "y": top + (row + 0.5) * height / rows})
     said = visitor.page.locator(".tip").inner_text()
-    return float(re.search(rf"weights\[{row}, {column}\] = (\S+)", said)[1].replace("−", "-")), said
+    return read_number(re.search(rf"weights\[{row}, {column}\] = (\S+(?: · 10\S+)?)", said)[1]), said
 
 
 def check_pointer_and_temperature(visitor: Visitor, attention: Attention) -> None:

@@ -52,10 +52,10 @@ _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
 def read_number(text: str) -> float:
-    """The number that `PRINTED` found."""
-    if raised := re.fullmatch(r"(?:([\d.]+) · )?10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", text):
-        return float(raised[1] or 1) * 10.0 ** int(raised[2].translate(_RAISED))
-    return float(text.replace(",", ""))
+    """The number that `PRINTED` found; with a minus sign, too."""
+    if raised := re.fullmatch(r"(?:(−?[\d.]+) · )?10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", text):
+        text = f"{raised[1] or 1}e{raised[2].translate(_RAISED)}"
+    return float(text.replace(",", "").replace("−", "-"))
 
 
 def visible_texts(app: Any) -> Iterator[str]:
