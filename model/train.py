@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-import numpy as np
 import sacrebleu
 import torch
 import torch.distributed as dist
@@ -258,7 +257,7 @@ def _sharpness(model: Network, tokenizer: Tokenizer, dev: list[Example]) -> dict
             "learn from. Start again with --clip-scores 12.",
             file=sys.stderr,
         )
-    layers = {f"evenness_{place.kind}_{place.layer}": float(np.nanmean(place.evenness)) for place in places}
+    layers = {f"evenness_{place.kind}_{place.layer}": mean_sharpness([place])[0] for place in places}
     return {"largest_score": largest, "evenness": even} | layers
 
 

@@ -252,23 +252,19 @@ def sharpness(run: Run) -> Result:
     heads = [str(head) for head in range(widest)]
     scale = Scale(0, 1, WEIGHTS, "entropy<br>of a row<br>0 to 1")
     drawn = Map(even, np.isfinite(even), scale, "entropy of a row, of that of equal weights")
+    means = [mean_sharpness([one]) for one in places]
     table = pd.DataFrame(
         {
             "attention": list(map(str, rows)),
-            "entropy of a row, of that of equal weights": [_mean(one.evenness) for one in places],
-            "rows on one key": [_mean(one.on_one_key) for one in places],
-            "largest |q·k / √dₖ|": [float(one.largest.max()) for one in places],
+            "entropy of a row, of that of equal weights": [even for even, _, _ in means],
+            "rows on one key": [share for _, share, _ in means],
+            "largest |q·k / √dₖ|": [largest for _, _, largest in means],
         }
     )
     table.attrs["floats"] = "%.3g"
     total, on_one_key, largest = mean_sharpness(places)
     facts = {"even": total, "on_one_key": on_one_key, "largest": largest, "limit": ONE_KEY, "choices": CHOICES}
     return Result({"evenness": Maps(rows, heads, {"": drawn}, axes=("layer", "head")), "layers": table}, facts)
-
-
-def _mean(values: np.ndarray) -> float:
-    """Over the heads that have a row to choose in; NaN if none has."""
-    return float(values[np.isfinite(values)].mean()) if np.isfinite(values).any() else float("nan")
 
 
 @view("Data, terms, limits")
