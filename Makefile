@@ -1,6 +1,7 @@
 # make run     opens the app in the browser; PORT=8502 make run: on another port
 # make test    runs every test; ARGS="tests/viz -k heads" make test: some of them;
 #              ARGS="tests/bench tests/soak" make test: those of the two programs below
+# make check   lint, and the tests of what has changed since the last commit: those that import it or have its name
 # make test-gpu runs the tests of a GPU, on the first one or on those that CUDA_VISIBLE_DEVICES names; the others need none
 # make site OUT=DIR   builds the static page: a folder for any static host, and attention-explorer.html, which opens from
 #              a disk; in other languages the same as index.de.html, attention-explorer.de.html; APP=https://... is the full app that it
@@ -33,7 +34,7 @@ CHECKPOINTS ?= en-de
 SENTENCES ?= 10000
 PARSES := .venv-parses
 
-.PHONY: run site test test-gpu bench soak heads lint format clean
+.PHONY: run site test check test-gpu bench soak heads lint format clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/installed
@@ -51,6 +52,9 @@ else
 	$(BIN) -m pytest -n auto --dist worksteal --ignore=tests/browser --durations=10
 	$(BIN) -m pytest -n 2 --dist worksteal tests/browser --durations=10
 endif
+
+check: lint
+	$(BIN) -m tests.touched -n auto --dist worksteal $(ARGS)
 
 test-gpu: $(VENV)/installed-tests
 	TEST_GPU="$${CUDA_VISIBLE_DEVICES:-0}" $(BIN) -m pytest tests/model/test_gpu.py tests/pages/test_gpu.py
