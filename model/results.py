@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import mean
 
 from model.background.sizes import count_parameters
-from model.checkpoints.card import read_card
+from model.checkpoints.card import in_digits, read_card
 from model.checkpoints.files import read_text
 from model.checkpoints.store import checkpoint_folder, stored_config
 from model.command_line import run_command
@@ -118,7 +118,7 @@ def _checkpoint_row(name: str) -> tuple[str, ...]:
         f"{sum(count_parameters(config).values()):,}",
         f"{card.files['model.safetensors'] / 1e6:.1f} MB",
         f"{card.log[-1]['hours']:.1f}",
-        f"{score.value:g} {score.metric} ({score.dataset})",
+        f"{in_digits(score.metric, score.value)} {score.metric} ({score.dataset})",
         against,
     )
 

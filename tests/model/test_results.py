@@ -1,6 +1,6 @@
 """The page of results is what the checkpoints' own files say."""
 
-from model.checkpoints.card import read_card
+from model.checkpoints.card import in_digits, read_card
 from model.checkpoints.store import checkpoint_folder
 from model.results import PAGE, YARDSTICKS, results_page
 
@@ -14,4 +14,4 @@ def test_each_checkpoint_is_in_the_table_with_its_score():
     for name in YARDSTICKS:
         (line,) = (line for line in page.splitlines() if line.startswith(f"| [{name}]"))
         card = read_card(checkpoint_folder() / name)
-        assert any(f"{score.value:g} {score.metric} ({score.dataset})" in line for score in card.scores)
+        assert any(f"{in_digits(score.metric, score.value)} {score.metric} ({score.dataset})" in line for score in card.scores)

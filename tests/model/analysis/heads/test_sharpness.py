@@ -66,17 +66,7 @@ def test_a_row_counts_once_however_long_its_sentence_is(translator):
     assert whole[0].largest == pytest.approx(np.max([part[0].largest for part in parts], axis=0))
 
 
-SHARP = ("everyday-lm", "everyday-mlm")
-"""trained while nothing held their scores back; to be trained again"""
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(name in SHARP, reason="scores without a limit", strict=True))
-        for name in available_checkpoints()
-    ],
-)
+@pytest.mark.parametrize("name", available_checkpoints())
 def test_the_heads_of_each_shipped_checkpoint_can_be_read(name):
     opened = load_checkpoint(name, device="cpu")
     even, on_one_key, _ = mean_sharpness(measure_sharpness(opened.trace(text) for text in SENTENCES))
