@@ -78,18 +78,21 @@ def main(arguments: list[str] | None = None) -> None:
     tally = measure(opened, Sentences(texts, links, parses, written), folder)
     parsed = args.parsed_by if parses else ""
     command = f"python -m model.head_scores {shlex.join(words)}"
+    heads, distributions = describe_heads(tally), describe_distributions(tally)
+    shown = {text for head in heads for text, _ in (*head.best, *head.least)} | {*distributions.texts}
     found = ManySentences(
         len(texts),
         args.of,
         command,
-        describe_heads(tally),
+        heads,
         aligned,
         parsed,
         tally.seconds,
         own_translations=own,
         beam_size=BEAM_SIZE if own else 0,
+        targets={text[0]: text[1] for text in texts if translates and not own and text[0] in shown},
     )
-    write_heads(checkpoint_path(args.checkpoint), opened.hash, found, describe_distributions(tally))
+    write_heads(checkpoint_path(args.checkpoint), opened.hash, found, distributions)
     shutil.rmtree(folder)
 
 

@@ -6,7 +6,7 @@ language, as an error of the model, says `sentence(...)`: English, which keeps i
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -35,12 +35,19 @@ class Language:
     """the sign, with what stands before it"""
     quotes: str = "“”"
     """the opening and the closing quotation mark"""
+    units: Sequence[tuple[float, str]] = field(default=(), repr=False, compare=False)
+    """its words for large counts, the largest first, and how many one is; empty: k, M, G and T"""
 
     def number(self, text: str) -> str:
-        """A number that Python has formatted, as the language writes it."""
+        """A number that Python has formatted, as the language writes it; "2.84 M" may be "2,84 Mio." or "284 万"."""
+        if self.units and (found := _COUNT.fullmatch(text)):
+            value = float(found[1].replace(",", "")) * 1000 ** ("kMGT".index(found[2]) + 1)
+            size, unit = next((each for each in self.units if value >= each[0]), self.units[-1])
+            return f"{self.number(f'{value / size:,.4g}')} {unit}"
         return printed(text.translate({ord("."): self.decimal, ord(","): self.group, ord("%"): self.percent}))
 
 
+_COUNT = re.compile(r"([\d.,]+) ([kMGT])")
 _POWER = re.compile(r"(?<![\w.,])(\d[\d.,]*)e([+−-]?)0*(\d+)(?!\w)")
 _RAISED = str.maketrans("+−-0123456789", "⁺⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 

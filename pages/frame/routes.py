@@ -8,11 +8,14 @@ import asyncio
 import re
 from dataclasses import dataclass
 
+from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 
+from model.language import later, speaking, tr
 from pages.frame.open_files import has_room
+from pages.text import best_language
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,10 @@ class OpenRoutes:
             return
         path = _path_below_the_app(scope)
         if not is_open(scope["type"], path, scope.get("method", "")):
-            await _answer(404, "There is nothing at this address.", scope, receive, send)
+            await _answer(404, later("There is nothing at this address."), scope, receive, send)
         elif not has_room() and (scope["type"] == "websocket" or path == HEALTH.path):
-            await _answer(503, "Too many visitors are connected. Try again in a minute.", scope, receive, send)
+            said = later("Too many visitors are connected. Try again in a minute.")
+            await _answer(503, said, scope, receive, send)
         elif scope["type"] == "websocket":
             await self.app(scope, _Bounded(receive, send), send)
         else:
@@ -112,5 +116,8 @@ async def _answer(status: int, said: str, scope: Scope, receive: Receive, send: 
     if scope["type"] == "websocket" and "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": 1013})
         return
+    accepted = re.split("[,;]", Headers(scope=scope).get("accept-language", ""))
+    with speaking(best_language(None, *accepted)):
+        text = f"{tr(said)}\n"
     # Whoever sends a body that nobody reads must not go on with it.
-    await PlainTextResponse(f"{said}\n", status, {"Connection": "close"})(scope, receive, send)
+    await PlainTextResponse(text, status, {"Connection": "close"})(scope, receive, send)

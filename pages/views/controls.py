@@ -257,4 +257,6 @@ HEAD = number("Head", lambda run: (0, run.attention.n_heads - 1), key="head")
 CLICKED_HEAD = {"kind": KIND, "layer": LAYER, "head": HEAD}
 """what a click on a head's cell sets"""
 SOURCE = menu("Text", lambda run: {run.source: run.source}, key="source")
-"""the sidebar's temperature, head and text, which pictures may set; no view draws them"""
+TARGET, TYPED = (pictured("Target", lambda _: ("",), key=key) for key in ("target", "typed"))
+"""the sidebar's temperature, head, text, and of a translator what is forced, which pictures may set; no view draws
+them"""

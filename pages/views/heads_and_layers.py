@@ -28,6 +28,7 @@ from model.analysis.heads.many_sentences import (
     NOT_OF_A_SENTENCE,
     SCORES,
     Distributions,
+    ManySentences,
     MeasuredHead,
     percentile_of,
     read_distributions,
@@ -44,7 +45,7 @@ from model.run import Run
 from model.trace import KIND_TITLES, Array
 from pages.views import OnRequest, Result, answer, view
 from pages.views.chosen_token import CLICKED_TOKEN, key_of, query_of
-from pages.views.controls import HEAD, KIND, LAYER, SOURCE, SWITCH, choice, menu, text, toggle
+from pages.views.controls import HEAD, KIND, LAYER, SOURCE, SWITCH, TARGET, TYPED, choice, menu, text, toggle
 from viz.canvas.lines import MOST_HEADS, Choices, lines
 from viz.canvas.mosaic import Group, mosaic
 from viz.drawing import Drawing
@@ -444,9 +445,7 @@ def many(run: Run, score: str | None = SCORE, order: str | None = ORDER) -> Resu
                 formats={"on": "percent"},
                 most_rows=10,
             ),
-            "best": Table(
-                sentences, floats="%.3f", chooses=[{"source": text} for text in texts], sets={"source": SOURCE}
-            ),
+            "best": Table(sentences, floats="%.3f", **_opening(measured, texts)),
         },
         {
             "problem": None,
@@ -534,9 +533,9 @@ def one_head(run: Run, measure: str | None = MEASURE) -> Result:
     return Result(
         {
             "histogram": bars,
-            "tenths": _tenths(how, row, how.scores.index(measure)),
-            "most": _sentences(head.best, SCORES[head.shows], "most"),
-            "least": _sentences(head.least, SCORES[head.shows], "least"),
+            "tenths": _tenths(measured, how, row, how.scores.index(measure)),
+            "most": _sentences(measured, head.best, SCORES[head.shows], "most"),
+            "least": _sentences(measured, head.least, SCORES[head.shows], "least"),
             "keys": _pieces(head.keys, "key", "times equal weights"),
             "queries": _pieces(head.queries, "query", "largest weight, mean"),
             "offsets": Bars(near, {"weight": how.offsets[row]}, ("key − query, tokens", "share of a row's weight")),
@@ -571,7 +570,7 @@ def _why_not_measured(run: Run) -> str:
     return "This head was not measured."
 
 
-def _tenths(how: Distributions, row: int, score: int) -> Table:
+def _tenths(measured: ManySentences, how: Distributions, row: int, score: int) -> Table:
     """The sentences drawn from each tenth, the smallest scores first."""
     rows = [
         {"tenth": tenth + 1, "score": float(how.values[row, score, tenth, number]), "sentence": how.texts[text]}
@@ -582,16 +581,29 @@ def _tenths(how: Distributions, row: int, score: int) -> Table:
         pd.DataFrame(rows, columns=["tenth", "score", "sentence"]),
         floats="%.3f",
         helps={"tenth": "1: the tenth of all sentences with the smallest scores; 10: that with the largest."},
-        chooses=[{"source": row["sentence"]} for row in rows],
-        sets={"source": SOURCE},
+        **_opening(measured, [row["sentence"] for row in rows]),
     )
 
 
-def _sentences(texts: Sequence[tuple[str, float]], score: str, which: str) -> Table:
+def _sentences(measured: ManySentences, texts: Sequence[tuple[str, float]], score: str, which: str) -> Table:
     frame = pd.DataFrame(
         {"score": [value for _, value in texts], f"{which} itself on ({score})": [t for t, _ in texts]}
     )
-    return Table(frame, floats="%.3f", chooses=[{"source": text} for text, _ in texts], sets={"source": SOURCE})
+    return Table(frame, floats="%.3f", **_opening(measured, [text for text, _ in texts]))
+
+
+def _opening(measured: ManySentences, texts: Sequence[str]) -> dict[str, Any]:
+    """What a click on one of these sentences opens: the run that was measured, whatever target was chosen before."""
+    rows, sets = [{"source": text} for text in texts], {"source": SOURCE}
+    if given := measured.targets:
+        rows = [
+            row | {"target": "typed" if row["source"] in given else "beam", "typed": given.get(row["source"], "")}
+            for row in rows
+        ]
+        sets |= {"target": TARGET, "typed": TYPED}
+    elif measured.own_translations:
+        rows, sets = [row | {"target": "beam"} for row in rows], sets | {"target": TARGET}
+    return {"chooses": rows, "sets": sets}
 
 
 def _pieces(pieces: Sequence[tuple[str, float, int]], which: str, value: str) -> pd.DataFrame:

@@ -178,8 +178,10 @@ def configuration(run: Run) -> Result:
     for name, count in paper.items():
         total, stated, d_model = sum(count.values()), rounded_millions(name), PRESETS[name].d_model
         difference = signed(100 * (total / (stated * 1e6) - 1), "+.1f")
-        facts = {"model": name, "millions": total / 1e6, "difference": difference, "stated": stated}
-        compared.append(sentence("{model} {millions:.1f} M, {difference} % from {stated} M", **facts))
+        facts = {"count": Numeral(f"{total / 1e6:.1f} M"), "stated": Numeral(f"{stated} M")}
+        compared.append(
+            sentence("{model} {count}, {difference} % from {stated}", model=name, difference=difference, **facts)
+        )
         low, high = ((1e6 * (stated + half) - total) / d_model + PRESETS[name].vocab_size for half in (-0.5, 0.5))
         needed.append(sentence("{low:,.0f} to {high:,.0f} for {model}", low=low, high=high, model=name))
     tables = pd.DataFrame({"field": fields, **written}), pd.DataFrame({"part": [*named, "together"], **columns})

@@ -104,6 +104,7 @@ def test_a_picture_that_the_browser_draws_is_saved_with_its_labels_and_with_what
         assert colours_in(visitor.page, png) > 20
         words = words_of(svg)
         assert shown in words
+        assert "…" not in words, "nothing is shortened"
         assert "textLength" not in svg.read_text()
         assert "@font-face" in svg.read_text(), "the page's font comes along"
         assert re.search("Checkpoint en-de, SHA-256 [0-9a-f]{64}", words)

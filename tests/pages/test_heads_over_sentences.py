@@ -1,5 +1,7 @@
 """Tabs on a head over a corpus: where a sentence lies, sentences of each tenth, a finder, grammar and meaning."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,9 +9,12 @@ from model.analysis.heads import many_sentences
 from model.analysis.heads.grammar import kinds_of_work
 from model.analysis.heads.many_sentences import SCORES, read_distributions, read_heads
 from model.analysis.heads.tally import measure
-from model.run import Run
-from pages.views.heads_and_layers import find, one_head, works
+from model.run import Request, Run
+from pages.frame.sidebar import TARGETS
+from pages.views import heads_and_layers
+from pages.views.heads_and_layers import find, many, one_head, works
 from tests.model.tiny import SENTENCES
+from tests.pages.figures import figure
 
 pytestmark = pytest.mark.usefixtures("checkpoint_folder")
 KINDS = ("encoder_self", "decoder_self", "cross")
@@ -47,6 +52,27 @@ def test_every_measure_of_a_head_can_be_chosen_and_the_first_is_its_own(run, kin
         assert list(tenths["tenth"]) == sorted(tenths["tenth"])
         assert set(tenths["sentence"]) <= {source for source, _ in SENTENCES}
         assert result.blocks
+
+
+@pytest.mark.parametrize("before", [{"target": "Greedy"}, {"target": "Typed", "typed": "Ein Hund."}])
+def test_a_click_on_a_sentence_opens_the_run_whose_value_stands_beside_it(open_app, run, before):
+    place = {"kind": "Cross", "layer": "1", "head": "2", "heads_part": "One head over many sentences"}
+    app = open_app("pages/heads_and_layers.py", source="Two dogs.", **before, **place)
+    table = one_head(run("cross")).shows["most"]
+    for chosen, value in zip(table.chooses, table.frame["score"], strict=True):
+        for name, control in table.sets.items():
+            app.session_state[control.key] = control.take(chosen[name])
+        drawn = figure(app.run(), "heads_and_layers-histogram")["layout"]["shapes"]
+        assert [shape["x0"] for shape in drawn] == pytest.approx([value], rel=2e-3, abs=1e-4)
+
+
+def test_sentences_that_the_model_translated_itself_are_opened_with_its_own_translation(run, monkeypatch):
+    here = run("cross")
+    own = replace(read_heads(here.opened), own_translations=True, beam_size=Request("").beam_size, targets={})
+    monkeypatch.setattr(heads_and_layers, "read_heads", lambda _: own)
+    for table in (many(here).shows["best"], *map(one_head(here).shows.get, ("tenths", "most", "least"))):
+        assert {each["target"] for each in table.chooses} == {"beam"} <= {*TARGETS}
+        assert [control.key for control in table.sets.values()] == ["source", "target"]
 
 
 def test_a_click_on_a_sentence_or_a_head_chooses_it(run):

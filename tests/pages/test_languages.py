@@ -15,6 +15,7 @@ from model.checkpoints.translator import Translator
 from model.language import (
     ENGLISH,
     Language,
+    Numeral,
     Sentence,
     has_words,
     in_this_language,
@@ -462,3 +463,15 @@ def test_a_link_to_a_number_of_a_slider_may_write_it_with_a_decimal_or_without(l
     app = open_app("pages/decoding.py", part="Beam", **{"decoding-alpha": link})
     assert app.select_slider(key="decoding-alpha").value == 2.0
     assert not [note for note in app.info if link in note.value]
+
+
+@pytest.mark.parametrize(
+    ("count", "german", "chinese"),
+    [("2.84 M", "2,84 Mio.", "284 万"), ("263 k", "263 Tsd.", "26.3 万"), ("6.3 G", "6,3 Mrd.", "63 亿")],
+)
+def test_a_large_count_is_in_the_units_of_the_language(count: str, german: str, chinese: str) -> None:
+    said = {}
+    for code, one in languages().items():
+        with speaking(one):
+            said[code] = tr(Numeral(count))
+    assert said == {"en": count, "de": german, "zh": chinese}

@@ -47,6 +47,8 @@ from viz.drawing import Drawing
 from viz.figure import StableFigure
 from viz.forms import TALLEST, Canvas, Document, Form, Map, Maps, Outcome, Table, Texts
 from viz.labels import OURS, TYPED, labels_in, lacks, say_table
+from viz.paper.look import load_matplotlib
+from viz.paper.page import Paper, draw
 from viz.tokens import Verbatim
 
 ROOT = Path(__file__).parents[2]
@@ -302,6 +304,32 @@ def test_every_view_shows_one_word_and_a_hundred_tokens(view: View, short_and_lo
     for run in short_and_long:
         if not view.missing(run):
             check(view(run, **({"outcome": None} if view.on_request else {})), by_plotly=False)
+
+
+def test_what_a_view_shortens_on_the_screen_is_whole_in_a_file(runs: Callable[[str], list[Run]]) -> None:
+    load_matplotlib()
+    from matplotlib.text import Text
+
+    opened, shortened = runs("translator")[0].opened, {}
+    trace = opened.trace("A word-that-goes-on-and-on-and-on. A dog.", "Ein Wort-das-nicht-aufhört-und-nicht-aufhört.")
+    run = replace(Run.of(opened, trace), compute=as_once())
+    for view in (view for view in VIEWS if not view.on_request and not view.missing(run)):
+        for chosen in view.extremes(run):
+            for name, shown in view(run, **chosen).shows.items():
+                drawn = shown.draw() if isinstance(shown, Form) else shown
+                if isinstance(drawn, StableFigure) and any(text.endswith("…") for text in ticks_of(drawn)):
+                    shortened[view.title, name] = drawn
+    assert shortened
+    for name, drawn in shortened.items():
+        texts = [text.get_text() for text in draw(drawn, Paper("svg"), "").findobj(Text)]
+        assert [text for text in texts if text.endswith("…")] == [], name
+
+
+def ticks_of(figure: StableFigure) -> Iterator[str]:
+    """The texts at the ticks of its axes."""
+    for name, part in figure.content["layout"].items():
+        if name[1:5] == "axis":
+            yield from map(str, part.get("ticktext") or ())
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view.page}.{view.name}")

@@ -129,14 +129,6 @@ def _pieces(paragraph: str, width: float, size: float, weight: str) -> Iterable[
         yield word
 
 
-def shortened(text: str, width: float, size: float) -> str:
-    """A label that is `width` inches wide at most; what does not fit is left out at its end."""
-    if text_size(text, size)[0] <= width:
-        return text
-    fits = next((n for n in range(len(text) - 1, 1, -1) if text_size(f"{text[:n]}…", size)[0] <= width), 1)
-    return f"{text[:fits].rstrip()}…"
-
-
 def rgba(colour: Any) -> Colour:
     """Red, green, blue and opacity, 0 to 1, of a colour as Plotly takes it."""
     from matplotlib.colors import to_rgba

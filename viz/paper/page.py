@@ -20,6 +20,8 @@ from viz.paper.panels import (
     legend_entries,
     panels_of,
     place_panels,
+    room_for_lines,
+    slant_ticks,
     thin_ticks,
     wrap_notes,
 )
@@ -191,12 +193,7 @@ def _draw_figure(figure: Any, content: Mapping, text: _Text) -> None:
     draw_colour_bars(figure, panels)
     if entries := legend_entries(panels):
         _draw_legend(figure, entries, text.width)
-    height = min(height, TALLEST) + 0.5 + text.height
-    text.fit(height)
-    figure.draw_without_rendering()
-    for panel in panels:
-        thin_ticks(panel)
-        wrap_notes(panel)
+    height = _fit_labels(figure, panels, text, min(height, TALLEST))
     for _ in range(3):
         figure.draw_without_rendering()
         used = _used_height(figure) + 2 * EDGE + text.height
@@ -206,6 +203,26 @@ def _draw_figure(figure: Any, content: Mapping, text: _Text) -> None:
         text.fit(height)
     text.write()
     figure.draw_without_rendering()
+
+
+def _fit_labels(figure: Any, panels: Sequence[Panel], text: _Text, height: float) -> float:
+    """Lay the figure out with room for whole labels, where its panels are `height` inches high; the height of all."""
+    rows: dict[int, float] = {}
+    for panel in panels:
+        place = panel.ax.get_subplotspec()
+        higher = slant_ticks(panel, 0.8 * text.width / place.get_gridspec().ncols)
+        rows[place.rowspan.start] = max(rows.get(place.rowspan.start, 0.0), higher)
+    height += 0.5 + sum(rows.values()) + text.height
+    text.fit(height)
+    figure.draw_without_rendering()
+    if higher := max(map(room_for_lines, panels)):
+        height = min(height + higher, max(height, TALLEST + text.height))
+        text.fit(height)
+        figure.draw_without_rendering()
+    for panel in panels:
+        thin_ticks(panel)
+        wrap_notes(panel)
+    return height
 
 
 def _used_height(figure: Any) -> float:

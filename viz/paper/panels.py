@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from viz.paper.look import (
     power,
     readable,
     rgba,
-    shortened,
     text_size,
     wrapped,
 )
@@ -36,8 +36,10 @@ from viz.theme import FAINT, OKABE_ITO
 
 NARROWEST = {False: 1.55, True: 2.1}
 """inches of a panel beside others, by whether its cells are square and have their tokens' names"""
-LABELS = 0.3
-"""share of the figure's width that labels beside a panel may take"""
+LABELS, OF_PANEL = 0.3, 0.4
+"""shares of the figure's width, and of its part for a panel, that a line of a label beside it may take at most"""
+SLANTED, OF_COURSE = 1.8, 0.9
+"""inches of a line of a slanted label, and how many of them BETWEEN_ROWS and the figure's height have room for"""
 BETWEEN_ROWS = 0.9
 """inches of the slanted labels and the title of each row, where panels stand below each other"""
 TICK = TEXT - 0.5
@@ -290,11 +292,21 @@ def _set_ticks(panel: Panel, letter: str, width: float) -> None:
         texts = [power(place) if panel.log(letter) else form(place, None) for place in places]
     low, high = sorted(getattr(ax, f"get_{letter}lim")())
     inside = [(place, plain(text)) for place, text in zip(places, texts, strict=True) if low <= place <= high]
-    one_line = (text.replace("\n", " ") for _, text in inside)
-    labels = [shortened(text, LABELS * width, TICK) for text in one_line] if letter == "y" else [t for _, t in inside]
+    labels = [_whole(text, place, panel.names[letter]) for place, text in inside]
+    if letter == "y":
+        most = min(LABELS, OF_PANEL / ax.get_subplotspec().get_gridspec().ncols) * width
+        labels = ["\n".join(wrapped(text.replace("\n", " "), most, TICK)) for text in labels]
     line.set_ticks([place for place, _ in inside], labels)
     if letter == "x":
         line.set_minor_locator(_nothing())
+
+
+def _whole(text: str, place: float, names: Mapping[str, int]) -> str:
+    """The name of this place, where the text is its beginning, cut for a screen."""
+    if not text.endswith("…"):
+        return text
+    found = (plain(name) for name, at in names.items() if at == place)
+    return next((name for name in found if name.startswith(text[:-1])), text)
 
 
 def _nothing() -> Any:
@@ -309,27 +321,62 @@ def _cap_ticks(line: Any, log: bool) -> None:
     line.set_major_locator(LogLocator(numticks=6) if log else MaxNLocator(5))
 
 
+def room_for_lines(panel: Panel) -> float:
+    """Inches by which a panel is too low for labels of several lines beside it; for a figure that is laid out."""
+    labels = [tick.get_text() for tick in panel.ax.yaxis.get_ticklabels()]
+    if not any("\n" in label for label in labels):
+        return 0.0
+    needed, height = _between(labels), panel.ax.get_window_extent().height / panel.ax.figure.dpi
+    apart = _apart(panel.ax, "y", panel.ax.yaxis.get_ticklocs()) if len(labels) > 1 else height
+    return max(needed / max(apart, 1e-3) - 1, 0.0) * height
+
+
+def _between(labels: Sequence[str]) -> float:
+    """Inches from the middle of a label to that of the next one, which their lines need."""
+    lines = [1 + label.count("\n") for label in labels]
+    return 1.05 * text_size("x", TICK)[1] * max((sum(pair) / 2 for pair in pairwise(lines)), default=lines[0])
+
+
+def slant_ticks(panel: Panel, width: float) -> float:
+    """Slant the names below a panel that have no room beside each other; `width`: of the panel, inches, at most.
+
+    Returns:
+        inches by which the slanted ones are higher than what a figure has room for.
+    """
+    line = panel.ax.xaxis
+    places, labels = line.get_ticklocs(), [tick.get_text() for tick in line.get_ticklabels()]
+    if len(labels) < 2 or len(_texts(panel.axis("x"))) + len(panel.names["x"]) == 0:
+        return 0.0
+    if max(text_size(text, TICK)[0] for text in labels) <= 0.9 * width / len(labels):
+        return 0.0
+    labels = ["\n".join(wrapped(text, SLANTED, TICK)) for text in labels]
+    line.set_ticks(places, labels)
+    above = panel.axis("x").get("side") == "top"
+    for label in line.get_ticklabels():
+        label.set(rotation=SLANT, ha="left" if above else "right", rotation_mode="anchor")
+    widest = max(text_size(text, TICK)[0] for text in labels)
+    return max(widest - OF_COURSE, 0.0) * float(np.sin(np.radians(SLANT)))
+
+
 def thin_ticks(panel: Panel) -> None:
-    """Slant long labels below a panel, and leave out those that have no room; for a figure that is laid out."""
+    """Leave out names of places that have no room beside or below a panel; for a figure that is laid out."""
     ax = panel.ax
     room = ax.get_window_extent().width / ax.figure.dpi, ax.get_window_extent().height / ax.figure.dpi
+    slant_ticks(panel, room[0])
     for letter, length in zip("xy", room, strict=True):
         line = getattr(ax, f"{letter}axis")
         places, labels = line.get_ticklocs(), [tick.get_text() for tick in line.get_ticklabels()]
         if len(labels) < 2 or len(_texts(panel.axis(letter))) + len(panel.names[letter]) == 0:
             continue
-        widest, high = max(text_size(text, TICK)[0] for text in labels), text_size("x", TICK)[1]
-        apart = _apart(ax, letter, places) or length
-        slant = letter == "x" and widest > 0.9 * apart
-        every = max(1, int(np.ceil((high * (1.05 if slant or letter == "y" else 0)) / max(apart, 1e-3))))
-        if slant:
-            labels = [shortened(text, 0.9, TICK) for text in labels]
+        look = {
+            name: getattr(line.get_ticklabels()[0], f"get_{name}")() for name in ("rotation", "ha", "rotation_mode")
+        }
+        if letter == "x" and not look["rotation"]:
+            continue
+        every = max(1, int(np.ceil(_between(labels) / max(_apart(ax, letter, places) or length, 1e-3))))
         line.set_ticks(places[::every], labels[::every])
-        if slant:
-            above = panel.axis("x").get("side") == "top"
-            look = {"rotation": SLANT, "ha": "left" if above else "right", "rotation_mode": "anchor"}
-            for label in line.get_ticklabels():
-                label.set(**look)
+        for label in line.get_ticklabels():
+            label.set(**look)
 
 
 def wrap_notes(panel: Panel) -> None:

@@ -438,6 +438,8 @@ class ManySentences:
     beam_size: int = 0
     """with which it did, and its own token ids were measured, as in the app; 0: translations were given, or written
     greedily and read again as text"""
+    targets: Mapping[str, str] = field(default_factory=dict)
+    """given translations of the sentences that stand in heads.json and heads.npz; empty: the model translated them"""
 
     def head(self, kind: str, layer: int, head: int) -> MeasuredHead:
         return next(each for each in self.heads if (each.kind, each.layer, each.head) == (kind, layer, head))
@@ -509,7 +511,7 @@ def read_heads(opened: Checkpoint) -> ManySentences:
         raise ValueError(sentence(MISSING, **about))
     try:
         content = json.loads(read_text(path, most=MOST_BYTES))
-        weights, heads = content.pop("weights"), content.pop("heads")
+        weights, heads, targets = content.pop("weights"), content.pop("heads"), content.pop("targets", {})
         listed = ("best", "least", "keys", "queries", "alike", "alike_ov")
         found = ManySentences(
             **content,
@@ -519,6 +521,7 @@ def read_heads(opened: Checkpoint) -> ManySentences:
                 )
                 for entry in heads
             ),
+            targets={str(text): str(target) for text, target in targets.items()},
         )
     except (OSError, TypeError, KeyError, AttributeError, ValueError) as error:
         raise ValueError(sentence(DAMAGED, error=sentence_of(error), **about)) from error

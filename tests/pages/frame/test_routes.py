@@ -1,5 +1,6 @@
 """Which addresses are open: asked of a real server, directly and through nginx as deploy/nginx.conf sets it up."""
 
+import asyncio
 import http.client
 import os
 import re
@@ -18,9 +19,11 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
+from model.language import speaking, tr
 from pages import PAGES
 from pages.frame import routes
 from pages.frame.html_page import MOVED
+from pages.text import languages
 from tests.soak.client import Session
 from tests.soak.proxy import ACCESS, ERRORS, balancing, nginx_program
 from tests.soak.server import ROOT, Server, serving
@@ -149,6 +152,25 @@ def test_of_what_streamlit_answers_only_the_listed_routes_are_open(method: str, 
 def test_no_spelling_of_a_closed_route_opens_it(path: str, port: int) -> None:
     for accept in ("*/*", "text/html"):
         assert 400 <= ask(port, "GET", path, Accept=accept)[0] < 500
+
+
+@pytest.mark.parametrize(("accepts", "code"), [("de-AT,de;q=0.9,en;q=0.8", "de"), ("zh-CN", "zh"), ("xx", "en")])
+def test_what_a_closed_route_says_is_in_the_language_of_the_browser(accepts: str, code: str) -> None:
+    sent: list[dict] = []
+
+    async def send(message: dict) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/_stcore/metrics",
+        "headers": [(b"accept-language", accepts.encode())],
+    }
+    asyncio.run(routes.OpenRoutes(None)(scope, None, send))
+    with speaking(languages()[code]):
+        assert sent[1]["body"].decode() == f"{tr('There is nothing at this address.')}\n"
+    assert sent[0]["status"] == 404
 
 
 def test_what_pages_ask_for_is_answered(port: int) -> None:

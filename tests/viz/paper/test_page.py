@@ -14,6 +14,7 @@ from viz.forms import VISIBLE, Bars, Line, Lines, Map, Maps, Mark, Scale, Strips
 from viz.paper.look import contrast, over_white, readable, rgba, wrapped
 from viz.paper.page import COLUMNS, DPI, Paper, draw, reason_not_to_draw, save
 from viz.paper.traces import CannotDraw
+from viz.special.heads_and_layers import head_map
 from viz.special.recurrence import Schedule, schedule_chart
 from viz.special.translate import alignment_map, alternative_bars
 
@@ -110,6 +111,22 @@ def test_a_figure_is_as_wide_as_asked_with_all_text_inside_and_readable(name: st
         behind = (1, 1, 1) if cell is None else cell
         assert contrast(over_white(rgba(text.get_color())), behind) >= 4.5, text
         assert text.get_fontsize() >= 6, text
+
+
+@pytest.mark.parametrize("name", ["one map", "maps in a row", "bars", "lines over names"])
+def test_a_label_is_whole_however_long_it_is(name: str) -> None:
+    axes = draw(FORMS[name], Paper("pdf", 1), "").axes[0]
+    names = {name.replace(" ", "") for name in NAMES}
+    for ticks in (axes.get_xticklabels(), axes.get_yticklabels()):
+        labels = {label.get_text().replace("\n", "").replace(" ", "") for label in ticks}
+        assert labels <= names or not labels & names
+
+
+def test_what_a_screen_has_no_room_for_is_whole_in_a_file() -> None:
+    drawn = draw(head_map(NAMES, NAMES, WEIGHTS, MASK, "attention weight"), Paper("pdf"), "")
+    written = "".join(text.get_text() for text in texts_of(drawn)).replace("\n", "").replace(" ", "")
+    assert written.count(NAMES[4].replace(" ", "")) == 2
+    assert "…" not in written
 
 
 def test_no_tick_labels_lie_on_each_other() -> None:

@@ -138,6 +138,7 @@ def test_the_command_writes_what_the_runs_say(opened, heads, tmp_path):
     found = read_heads(opened)
     assert found.aligned == f"{METHOD}, trained on these and on the {len(SENTENCES)} sentence pairs of pairs.tsv"
     assert (found.sentences, found.of) == (len(SENTENCES), "the tests' sentences")
+    assert found.targets == dict(SENTENCES)
     assert found.command.startswith(
         f"python -m model.head_scores --checkpoint {DEFAULT_CHECKPOINT} --data {data} --of "
     )

@@ -200,7 +200,7 @@ def test_the_command_translates_itself_goes_on_and_leaves_nothing_behind(opened,
     head_scores.main(command)
     found, how = read_heads(opened), read_distributions(opened)
     assert saves[:2] == [2, min(4, len(SENTENCES))]
-    assert (found.sentences, found.own_translations) == (len(SENTENCES), True)
+    assert (found.sentences, found.own_translations, found.targets) == (len(SENTENCES), True, {})
     assert 0 < found.seconds["recording"] < found.seconds["all"]
     assert how.places == tuple(head.place for head in found.heads)
     assert not (checkpoint_path(DEFAULT_CHECKPOINT) / head_scores.UNFINISHED).exists()

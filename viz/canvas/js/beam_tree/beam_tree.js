@@ -88,7 +88,7 @@ class View {
 
   start() {
     const group = svgElement("g", { class: "node kept" });
-    group.append(rectangle([8, HEAD], BOX), label([18, HEAD + 16], cut(this.data.start, 8), ""));
+    group.append(rectangle([8, HEAD], BOX), label([18, HEAD + 16], cut(this.data.start, 8), "", this.data.start));
     return group;
   }
 
@@ -112,7 +112,7 @@ class View {
     const number = node.fate === "finished" ? node.score : node.total;
     group.append(
       rectangle([x, y], BOX),
-      label([x + 7, y + 15.5], ends + cut(node.label, ends ? 6 : 8), ""),
+      label([x + 7, y + 15.5], ends + cut(node.label, ends ? 6 : 8), "", ends + node.label),
       label([x + BOX[0] - 5, y + 15.5], fixed(number, 2), "number"),
     );
     group.addEventListener("pointerenter", () => this.trace(id));
@@ -218,6 +218,7 @@ class View {
       const names = ["fill", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity"];
       if (node.tagName === "text") names.push("font-size", "font-weight", "font-family");
       for (const name of names) copies[index].style.setProperty(name, style.getPropertyValue(name));
+      if (node.dataset.whole) writeWhole(copies[index], node.textContent, node.dataset.whole);
     });
     const canvas = new SvgCanvas();
     const range = tr("Numbers: log p of the prefix, of a finished one (■, the best ★) its score; dashed: pruned");
@@ -267,8 +268,21 @@ function rectangle([x, y], [width, height]) {
   return svgElement("rect", { x, y, width, height, rx: 5 });
 }
 
-function label([x, y], text, kind) {
+// `whole`: what a file says where the text is cut.
+function label([x, y], text, kind, whole = text) {
   const node = svgElement("text", { x, y, class: kind, "text-anchor": kind ? "end" : "start" });
   node.textContent = text;
+  if (whole !== text) node.dataset.whole = whole;
   return node;
+}
+
+// The whole of a label that was cut, in as many smaller lines as fit its place.
+function writeWhole(node, cut, whole) {
+  const lines = linesIn(whole, [...whole].length / [...cut].length);
+  const size = parseFloat(node.style.fontSize) / lines.length;
+  node.style.fontSize = `${size}px`;
+  const first = size * (1 - lines.length);
+  const spans = lines.map((line, index) => svgElement("tspan", { x: node.getAttribute("x"), dy: index ? 1.1 * size : first }));
+  spans.forEach((span, index) => (span.textContent = lines[index]));
+  node.replaceChildren(...spans);
 }

@@ -102,7 +102,7 @@ class HeadRows {
       pen.translate(NAMES + (column + 0.5) * this.cell, LABELS - 4);
       pen.rotate(-SLOPE);
       const name = chosen ? keys.labels[header.key] : keys.labels[key];
-      pen.fillText(shortened(pen, name, LABELS / Math.sin(SLOPE) - 8), 0, 0);
+      writeIn(pen, name, LABELS / Math.sin(SLOPE) - 8, 0, 0);
       pen.restore();
     }
   }

@@ -142,7 +142,7 @@ function drawTokens(pen, view) {
       }
       pen.font = `${lit ? "600 " : ""}${FONT_SIZE}px ${theme.font}`;
       pen.fillStyle = theme.text;
-      pen.fillText(shortened(pen, name, room - 12), x, middleOf(layout, index) + 0.5);
+      writeIn(pen, name, room - 12, x, middleOf(layout, index) + 0.5);
     });
   }
   if (isolated) drawNumbers(pen, view, width);

@@ -311,7 +311,7 @@ function drawAxes(pen, { margin, side, window: seen, theme, header }, scale, n) 
     const y = margin.top + (i + 0.5 - seen.top) * scale;
     if (y > margin.top + side) break;
     pen.textAlign = "right";
-    pen.fillText(shortened(pen, `${i} ${header.tokens[i]}`, most), margin.left - 6, y);
+    writeIn(pen, `${i} ${header.tokens[i]}`, most, margin.left - 6, y);
   }
   for (let j = Math.ceil(seen.left / step) * step; j < Math.min(seen.left + seen.span, n); j += step) {
     const x = margin.left + (j + 0.5 - seen.left) * scale;
@@ -320,7 +320,7 @@ function drawAxes(pen, { margin, side, window: seen, theme, header }, scale, n) 
     pen.translate(x, margin.top - 6);
     pen.rotate(-Math.PI / 2);
     pen.textAlign = "left";
-    pen.fillText(shortened(pen, `${j} ${header.tokens[j]}`, margin.top - 24), 0, 0);
+    writeIn(pen, `${j} ${header.tokens[j]}`, margin.top - 24, 0, 0);
     pen.restore();
   }
   pen.font = `600 12px ${theme.font}`;

@@ -250,7 +250,7 @@ function drawRowLabels(pen, matrix, marked, theme) {
     labelPen(pen, theme, bold);
     pen.globalAlpha = tokens ? 1 : 0.7;
     const text = tokens ? matrix.rows.labels[row] : String(row);
-    pen.fillText(shortened(pen, text, left - 8), left - 5, top + (row + 0.5) * matrix.cellHeight);
+    writeIn(pen, text, left - 8, left - 5, top + (row + 0.5) * matrix.cellHeight);
   }
   labelPen(pen, theme);
   pen.globalAlpha = 0.7;
@@ -294,7 +294,7 @@ function slantedLabel(pen, matrix, column, bold, theme) {
   pen.textAlign = "left";
   pen.translate(left + (column + 0.5) * matrix.cellWidth, top - 5);
   pen.rotate(-SLANT);
-  pen.fillText(shortened(pen, matrix.columns.labels[column], slanted), 0, 0);
+  writeIn(pen, matrix.columns.labels[column], slanted, 0, 0);
   pen.restore();
 }
 

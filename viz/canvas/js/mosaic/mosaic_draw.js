@@ -26,8 +26,8 @@ function codeGroups(groups, arrays) {
 // With all decimals that the codes resolve: four for weights up to 1.
 function weightText(code, unit) {
   const decimals = Math.max(Math.floor(-Math.log10(unit)), 0);
-  const text = ((code - 1) * unit).toFixed(decimals);
-  return Number(text) ? written(text) : tr("under {least}", { least: fixed(0.5 / 10 ** decimals, decimals + 1) });
+  const weight = (code - 1) * unit;
+  return Number(weight.toFixed(decimals)) ? fixed(weight, decimals) : tr("under {least}", { least: fixed(0.5 / 10 ** decimals, decimals + 1) });
 }
 
 // The weight that all but the largest 1 % of the weights that are not masked stay below.

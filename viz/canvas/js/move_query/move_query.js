@@ -281,7 +281,7 @@ class View extends Picture {
     this.tip.hidden = key === null;
     if (key === null) return;
     const allowed = this.part(this.mask, this.at.row)[key];
-    const weight = allowed ? exactText(this.shown[key]) : "0, masked";
+    const weight = allowed ? exactText(this.shown[key]) : tr("0, masked");
     this.showTip([element("strong", "", `${tr("weight")} ${weight}`), element("div", "", `${tr("key")} ${this.header.keys[key]}`)], event);
   }
 

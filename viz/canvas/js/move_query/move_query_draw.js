@@ -124,7 +124,7 @@ function paintAxes(pen, { view, theme, header }) {
   pen.textAlign = "center";
   const [first, second] = header.shares.map(percentText);
   const queries = view.shorter > 1 ? `; ${tr("queries drawn at 1/{times} of their length", { times: view.shorter })}` : "";
-  pen.fillText(shortened(pen, `${tr("1st component of the keys, {share} of variance", { share: first })}${queries}`, view.width - 8), view.width / 2, view.height - 10);
+  writeIn(pen, `${tr("1st component of the keys, {share} of variance", { share: first })}${queries}`, view.width - 8, view.width / 2, view.height - 10);
   pen.save();
   pen.translate(11, (view.height - MARGIN[2]) / 2);
   pen.rotate(-Math.PI / 2);
@@ -174,7 +174,7 @@ function paintLabels(pen, { view, theme, header, shown, at }, places, order) {
   const taken = [[across - 8, up - 10, across + 26, up + 10]];
   for (const key of order) {
     if (taken.length >= MOST_LABELS) return;
-    const text = shortened(pen, header.keys[key], 110);
+    const text = pen.canvas.forFile ? header.keys[key] : shortened(pen, header.keys[key], 110);
     const wide = pen.measureText(text).width;
     const [x, y] = places[key];
     const away = radiusOf(shown[key]) + 4;

@@ -99,6 +99,23 @@ function hatchTile(theme) {
   return tile;
 }
 
+// Writes a text where `most` pixels of width are: on the screen cut with an ellipsis, in a file whole, in as many smaller
+// lines as fit the height of one. The baseline is the middle.
+function writeIn(pen, text, most, x, y) {
+  const wide = pen.measureText(text).width;
+  if (wide <= most || !pen.canvas.forFile) {
+    pen.fillText(shortened(pen, text, most), x, y);
+    return;
+  }
+  const lines = linesIn(text, wide / Math.max(most, 1));
+  const height = 1.1 * parseFloat(/([\d.]+)px/.exec(pen.font)[1]);
+  pen.save();
+  pen.translate(x, y);
+  pen.scale(1 / lines.length, 1 / lines.length);
+  lines.forEach((line, index) => pen.fillText(line, 0, (index - (lines.length - 1) / 2) * height));
+  pen.restore();
+}
+
 // The text, cut with an ellipsis where it is wider than `most` pixels.
 function shortened(pen, text, most) {
   if (pen.measureText(text).width <= most) return text;

@@ -32,6 +32,7 @@ function download(blob, name) {
 // the pen, the size of all that, and where the picture's top is.
 function startPicture(canvas, [width, height], theme, { title, range, caption }) {
   const ratio = window.devicePixelRatio || 1;
+  canvas.forFile = true;
   const ruler = element("canvas").getContext("2d");
   ruler.font = `600 14px ${theme.font}`;
   const widest = Math.max(width, ...[title, range, ...caption].map((line) => ruler.measureText(line).width));
@@ -54,6 +55,15 @@ function startPicture(canvas, [width, height], theme, { title, range, caption })
 // What `draw(canvas)` draws, as part of a file.
 function drawLayer(pen, canvas, draw, x, y, width, height) {
   const layer = canvas.layer?.() ?? element("canvas");
+  layer.forFile = true;
   draw(layer);
   pen.drawImage(layer, x, y, width, height);
+}
+
+// The text in `n` lines of letters, the fewest that fit where it is `times` too wide when they are `n` times smaller.
+function linesIn(text, times) {
+  const letters = [...text];
+  const count = Math.ceil(Math.sqrt(times));
+  const most = Math.ceil(letters.length / count);
+  return Array.from({ length: count }, (_, line) => letters.slice(line * most, (line + 1) * most).join(""));
 }

@@ -24,6 +24,7 @@ class SvgCanvas {
 
   getContext() {
     this.pen = new SvgPen();
+    this.pen.canvas = this;
     return this.pen;
   }
 

@@ -17,7 +17,7 @@ function written(number) {
   return number
     .replace(/-/g, "−")
     .replace(/[.,]/g, (sign) => signs[sign] ?? sign)
-    .replace(/e\+?(−?\d+)/, (_, power) => ` · 10${raised(power)}`);
+    .replace(/(?<![\d.,])1e\+?(−?\d+)|e\+?(−?\d+)/, (_, whole, power) => (whole ? `10${raised(whole)}` : ` · 10${raised(power)}`));
 }
 
 function percentText(share) {

@@ -134,7 +134,7 @@ function paintRow(pen, { shown, theme, row }, [x, y]) {
   pen.textAlign = "left";
   pen.font = `12px ${theme.font}`;
   pen.fillStyle = theme.text;
-  pen.fillText(shortened(pen, row.title.textContent, label + track + 60), x, y + 8);
+  writeIn(pen, row.title.textContent, label + track + 60, x, y + 8);
   pen.fillText(row.entropy.textContent.split(";")[0], x, y + 26);
   for (let key = 0; key < size; key += 1) {
     const cell = row.chosen * size + key;
@@ -144,7 +144,7 @@ function paintRow(pen, { shown, theme, row }, [x, y]) {
     pen.fillStyle = theme.primary;
     pen.fillRect(x + label, middle - 7, track * shown.values[cell], 14);
     pen.fillStyle = theme.text;
-    pen.fillText(shortened(pen, shown.columns.labels[key], label - 8), x, middle);
+    writeIn(pen, shown.columns.labels[key], label - 8, x, middle);
     pen.fillText(shown.allowed[cell] ? fixed(shown.values[cell], 4) : tr("masked"), x + label + track + 8, middle);
   }
 }

@@ -217,9 +217,9 @@ function drawClosed(draw, box, place, off) {
   pen.fillStyle = theme.text;
   pen.font = `${small || box.part === "positions" ? "" : "600 "}${size}px ${theme.font}`;
   pen.textAlign = "left";
-  const title = shortened(pen, (brief ? box.short : box.title) + state, place.width - 50);
-  pen.fillText(title, left, middle);
-  const used = left + pen.measureText(title).width + 8;
+  const title = (brief ? box.short : box.title) + state;
+  writeIn(pen, title, place.width - 50, left, middle);
+  const used = left + Math.min(pen.measureText(title).width, place.width - 50) + 8;
   pen.font = `${Math.min(size, 11)}px ${theme.font}`;
   pen.textAlign = "right";
   pen.fillText(view.numberOf(box), right, middle);
@@ -273,7 +273,7 @@ function drawOpened(draw, box, place, off) {
     pen.font = `13px ${theme.font}`;
     if (layout.narrow) y += ROW_OF_WORDS;
     const start = x + (layout.narrow ? 10 : Math.min(190, 0.36 * place.width));
-    pen.fillText(shortened(pen, view.fill(text, box), right - start), start, y);
+    writeIn(pen, view.fill(text, box), right - start, start, y);
   }
   if (!box.heads) return;
   const side = headSide(box, place.width);
@@ -353,7 +353,7 @@ function drawTokens({ pen, view, theme }, column) {
     pen.globalAlpha = lit ? 1 : 0.75;
     pen.fillStyle = theme.text;
     pen.font = `${lit ? "600 " : ""}12px ${theme.font}`;
-    pen.fillText(shortened(pen, tokens[index], width - 8), x + width / 2, y + height / 2 + 0.5);
+    writeIn(pen, tokens[index], width - 8, x + width / 2, y + height / 2 + 0.5);
   }
   pen.globalAlpha = 0.75;
   pen.font = `11px ${theme.font}`;
@@ -380,7 +380,7 @@ function drawCandidates(draw) {
   pen.textAlign = "left";
   pen.fillStyle = theme.text;
   const said = softmax.stack === "decoder" ? tr("Next token after") : tr("Token at the place of");
-  pen.fillText(shortened(pen, `${said} ${inQuotes(tokens[position])}`, width), left + 2, top + 9);
+  writeIn(pen, `${said} ${inQuotes(tokens[position])}`, width, left + 2, top + 9);
   const label = Math.min(0.36 * width, 110);
   candidates[position].slice(0, layout.most).forEach(([token, share], index) => {
     const row = top + 20 + index * CANDIDATE;
@@ -392,13 +392,13 @@ function drawCandidates(draw) {
     pen.fillStyle = theme.text;
     pen.font = `${token === predicts[position] ? "600 " : ""}12px ${theme.font}`;
     pen.textAlign = "right";
-    pen.fillText(shortened(pen, token, label), left + label, row + CANDIDATE / 2);
+    writeIn(pen, token, label, left + label, row + CANDIDATE / 2);
     pen.font = `11px ${theme.font}`;
     pen.fillText(percent(share), left + width, row + CANDIDATE / 2);
   });
   pen.textAlign = "left";
   pen.font = `12px ${theme.font}`;
-  pen.fillText(shortened(pen, `${tr("log p of the text")}: ${view.score()}`, width), left + 2, top + layout.most * CANDIDATE + AROUND_CANDIDATES - 12);
+  writeIn(pen, `${tr("log p of the text")}: ${view.score()}`, width, left + 2, top + layout.most * CANDIDATE + AROUND_CANDIDATES - 12);
 }
 
 // The chosen box, the one under the pointer, and the token that travels.
