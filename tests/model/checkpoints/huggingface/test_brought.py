@@ -56,6 +56,25 @@ def test_how_another_machine_computed_attention_does_not_matter(setting: str, na
     assert largest_difference(model, open_model(tmp_path).trace(SOURCE)) == 0
 
 
+@pytest.mark.parametrize(
+    ("file", "settings"),
+    [
+        ("config.json", {"output_attentions": True, "_attn_implementation": "flash_attention_2"}),
+        ("config.json", {"output_hidden_states": True, "return_dict": False}),
+        ("config.json", {"use_return_dict": False, "torchscript": True}),
+        ("config.json", {"dtype": "of another machine"}),
+        ("generation_config.json", {"output_attentions": True, "return_dict_in_generate": True}),
+        ("generation_config.json", {"num_return_sequences": 5, "watermarking_config": {"of": "later"}}),
+    ],
+)
+def test_nor_does_what_a_call_of_another_program_gave(file: str, settings: dict, tmp_path: Path) -> None:
+    model = save(tmp_path, lambda: hf.GPT2LMHeadModel(hf.GPT2Config(vocab_size=120, n_embd=32, n_layer=2, n_head=4)))
+    change_json(tmp_path / file, **settings)
+    opened = open_model(tmp_path)
+    assert largest_difference(model, opened.trace(SOURCE)) == 0
+    assert opened.generate(SOURCE, max_new_tokens=2)
+
+
 def test_numbers_that_count_no_tensors_are_not_compared_with_the_file(tmp_path: Path) -> None:
     few = _WIDE | {"num_hidden_layers": 2, "max_window_layers": 1000}
     model = save(tmp_path / "qwen3", lambda: hf.Qwen3ForCausalLM(hf.Qwen3Config(**few)))
