@@ -1,6 +1,7 @@
 """Models as people bring them: settings of other machines, few layers, tables and norms that others lay out."""
 
 import copy
+import io
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ import torch
 import transformers as hf
 from torch import nn
 
+from model import translate
 from model.analysis.stream.vocabulary import spell, typed_as
 from model.checkpoints.huggingface import open_model
 from model.generation.search import greedy
@@ -200,6 +202,21 @@ def test_the_languages_are_the_tokenizers_own_until_others_are_chosen(name: str,
     assert opened.trace("A dog.").next_ids == written.next_ids
     with pytest.raises(ValueError, match=f"no language 'tlh'.*{opened.languages[-1]}"):
         opened.trace("A dog.", source_language="tlh")
+
+
+def test_the_command_translates_between_the_languages_that_it_names(many, monkeypatch, capsys) -> None:
+    opened = open_model(many["M2M100"])
+    source, target = opened.languages[5], opened.languages[9]
+    options = ["--checkpoint", str(many["M2M100"]), "--beam-size", "1", "--device", "cpu"]
+    named = ["--source-language", source, "--target-language", target]
+    for more, chosen in ((named, (source, target)), ([], ())):
+        monkeypatch.setattr("sys.stdin", io.StringIO("A dog runs.\n"))
+        translate.main([*options, *more])
+        (written,) = opened.in_languages(*chosen).translate(["A dog runs."], 1)
+        assert capsys.readouterr().out == f"{translate.join_lines(written)}\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO("A dog runs.\n"))
+    with pytest.raises(ValueError, match=f"no language 'tlh'.*{opened.languages[-1]}"):
+        translate.main([*options, "--target-language", "tlh"])
 
 
 def test_a_model_without_languages_says_so(tmp_path: Path) -> None:
