@@ -45,7 +45,8 @@ OPENED = {"encoder_decoder": Translator, "decoder": LanguageModel, "encoder": Ma
 """by family"""
 CHECKPOINTS_VARIABLE = "ATTENTION_EXPLORER_CHECKPOINTS"
 MODELS_VARIABLE = "ATTENTION_EXPLORER_MODELS"
-"""names and folders of the Hugging Face models on offer, separated by commas; one that has a comma stands in quotes"""
+"""names and folders of the models on offer, mostly of Hugging Face, separated by commas; one that has a comma stands in
+quotes"""
 BROUGHT_VARIABLE = "ATTENTION_EXPLORER_BROUGHT"
 """the same of those that the person at this machine has opened since the app was started"""
 INSTALL = "pip install -r model/checkpoints/huggingface-requirements.txt"
@@ -195,21 +196,27 @@ def offer_models(names: Sequence[str], download: bool = False) -> None:
 
 
 def find_offered_model(name: str) -> Path:
-    """The folder of one of `offered_models()`, or of the local Hugging Face cache.
+    """The folder of one of `offered_models()`, of the local Hugging Face cache, or of a checkpoint of this project.
 
     Raises:
         CheckpointError: transformers is missing, or there is no such folder.
     """
-    return _hugging_face(name).find_folder(name)
+    own = (folder for folder in (Path(name), checkpoint_folder() / name) if _is_own(folder))
+    return next(own, None) or _hugging_face(name).find_folder(name)
 
 
 def open_offered_model(name: str, device: str = "auto") -> Checkpoint:
     """Open one of `offered_models()`, from its folder or from the local Hugging Face cache; nothing is downloaded.
 
+    A folder in this project's format opens as what it is.
+
     Raises:
         CheckpointError: transformers is missing, or the model is missing, too large, or cannot be read.
     """
-    return _hugging_face(name).open_folder(find_offered_model(name), name, device)
+    folder = find_offered_model(name)
+    if _is_own(folder):
+        return _open_own(folder, name, device)
+    return _hugging_face(name).open_folder(folder, name, device)
 
 
 def _hugging_face(name: str) -> ModuleType:
@@ -321,6 +328,10 @@ def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Tra
                 variable=MODELS_VARIABLE,
             )
         )
+    return _open_own(folder, _name_of(folder), device)
+
+
+def _open_own(folder: Path, name: str, device: str) -> Translator | LanguageModel | MaskedModel:
     config, hashes = _find_matching(folder)
     tokenizer = _read_tokenizer(folder / "tokenizer.model", config)
     _check_sizes(folder / "model.safetensors", config)
@@ -328,7 +339,7 @@ def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Tra
     load_weights(model, folder / "model.safetensors")
     model = model.to(pick_device(device)).eval().requires_grad_(False)
     opened = OPENED[config.family]
-    return opened(name=_name_of(folder), hash=hashes["model.safetensors"], model=model, tokenizer=tokenizer)
+    return opened(name=name, hash=hashes["model.safetensors"], model=model, tokenizer=tokenizer)
 
 
 def check_own(opened: Checkpoint, work: str) -> None:
@@ -380,7 +391,10 @@ def offered_family(name: str) -> str:
     Raises:
         CheckpointError: a file is missing or damaged, or transformers.
     """
-    return _hugging_face(name).describe(find_offered_model(name))[1]
+    folder = find_offered_model(name)
+    if _is_own(folder):
+        return _read_config(folder / "config.json")[0][0].family
+    return _hugging_face(name).describe(folder)[1]
 
 
 def file_stamp(name: str) -> tuple[tuple[str, int, int], ...]:
@@ -466,15 +480,25 @@ def _name_of(folder: Path) -> str:
 
 def _is_hugging_face(folder: Path) -> bool:
     """True if the folder holds a model in transformers' format, whose config.json has no hashes."""
-    if not _is_file(folder / "config.json"):
-        return False
-    names = set()
-    with suppress(CheckpointError):
-        names = read_json_object(folder / "config.json").keys()
-    if "sha256" in names or ("model" in names and "model_type" not in names):
+    if not _is_file(folder / "config.json") or _is_own(folder):
         return False
     beside = ("tokenizer_config.json", "generation_config.json", "model.safetensors.index.json")
-    return bool(names & {"model_type", "architectures"}) or any(_is_file(folder / name) for name in beside)
+    named = _settings_in(folder) & {"model_type", "architectures"}
+    return bool(named) or any(_is_file(folder / name) for name in beside)
+
+
+def _is_own(folder: Path) -> bool:
+    """True if the folder holds a checkpoint in this project's format."""
+    names = _settings_in(folder)
+    return "sha256" in names or ("model" in names and "model_type" not in names)
+
+
+def _settings_in(folder: Path) -> set[str]:
+    """Names of the settings in its config.json; none where that cannot be read."""
+    with suppress(CheckpointError):
+        if _is_file(folder / "config.json"):
+            return {*read_json_object(folder / "config.json")}
+    return set()
 
 
 def _is_file(path: Path) -> bool:

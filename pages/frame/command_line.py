@@ -45,7 +45,9 @@ def read_arguments(arguments: Sequence[str]) -> None:
             could not be downloaded, the file is no trace, or its run cannot be computed again; the sentence says why.
     """
     parser = ArgumentParser(prog="streamlit run app.py --", allow_abbrev=False)
-    parser.add_argument("--model", action="append", default=[], help="a folder, or a name in the Hugging Face cache")
+    parser.add_argument(
+        "--model", action="append", default=[], help="a folder, or a name in checkpoints/ or the Hugging Face cache"
+    )
     parser.add_argument("--download", action="store_true", help="bring models that are in neither into the cache first")
     parser.add_argument("--trace", help="a file that trace.save() wrote: the app begins with its run")
     parser.add_argument(

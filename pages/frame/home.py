@@ -5,7 +5,6 @@ import streamlit as st
 from model.language import tr
 from model.run import Run
 from pages.compute.runs import translate
-from pages.views.examples import unfamiliar
 from pages.views.explore import sides_of
 from pages.widgets.explain import say
 from pages.widgets.page_links import cards
@@ -18,11 +17,9 @@ MANY = 200
 
 
 def show_translation(run: Run) -> None:
-    """The translation, a notice where the model was not trained for such a text, and the rest of a long one."""
+    """The translation, and the rest of a long one."""
     kind = next((side.kind for side in sides_of(run) if side.first), "")
     st.html(translated(run.trace.translation, run.trace.source, run.trace.next_tokens if kind else (), kind))
-    if not run.trace.interventions and run.request.target is None and (facts := unfamiliar(run.trace)):
-        say("home", "An unfamiliar text", **facts)
     _translate_long_text(run)
 
 

@@ -46,6 +46,7 @@ from pages.widgets.controls import chosen_number, toggle
 from pages.widgets.departures import say_departures
 from pages.widgets.glossary import define
 from pages.widgets.page_links import linked_pages
+from pages.widgets.unfamiliar import say_unfamiliar
 from viz.html import word_diff
 from viz.tokens import as_markdown
 
@@ -107,6 +108,7 @@ def open_page(file: str) -> Run:
     chosen = chosen_number("query"), chosen_number("key")
     run = Run(translator, request, trace, inputs.place, typed.source, inputs.tau, inputs.scope, *chosen, compute)
     show_answer(run, page_of(file))
+    say_unfamiliar(run)
     guess_first(run, Path(file).stem)
     return run
 

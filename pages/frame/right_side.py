@@ -17,6 +17,7 @@ from pages.views import Control
 from pages.views.side_by_side import RIGHT
 from pages.widgets.controls import choice, select, text_area, toggle
 from pages.widgets.departures import say_departures
+from pages.widgets.unfamiliar import say_unfamiliar
 from viz.tokens import as_markdown
 
 MODES = {"heads": later("Heads"), "sentences": later("Sentences"), "checkpoints": later("Checkpoints")}
@@ -83,7 +84,9 @@ def _sentence(left: Run) -> Run:
     )
     source = fit_text(left.opened, "right sentence", sentence)
     request = replace(left.request, source=source, target=None)
-    return replace(left, request=request, trace=run(left.opened, request), source=sentence)
+    right = replace(left, request=request, trace=run(left.opened, request), source=sentence)
+    say_unfamiliar(right)
+    return right
 
 
 def _take_pair() -> None:
@@ -125,7 +128,9 @@ def _checkpoint(left: Run) -> Run:
     translator = translator.in_languages(*languages)
     request = replace(left.request, target=target, source_language=languages[0], target_language=languages[1])
     place = Place(left.kind, layer, head)
-    return replace(left, checkpoint=translator, request=request, trace=run(translator, request), place=place)
+    right = replace(left, checkpoint=translator, request=request, trace=run(translator, request), place=place)
+    say_unfamiliar(right)
+    return right
 
 
 def _has_kinds(checkpoint: str, left: Run) -> bool:

@@ -207,7 +207,8 @@ def _languages(translator: Translator | None, notes: list[str]) -> tuple[str, ..
     explained = tr("What the text is in, by the tokenizer's own codes."), tr("What the model writes.")
     for key, own in zip(LANGUAGES, translator.chosen_languages, strict=True):
         follow_default(key, own)
-    controls = zip(st.columns(2), labels, LANGUAGES, translator.chosen_languages, explained, strict=True)
+    places = st.columns(2, vertical_alignment="bottom")
+    controls = zip(places, labels, LANGUAGES, translator.chosen_languages, explained, strict=True)
     return tuple(
         select(label, codes, key, default=own, place=place, notes=notes, help=about)
         for place, label, key, own, about in controls
@@ -290,7 +291,7 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
         FIRST_SENTENCE,
         "source",
         tr("Type an English sentence") if own else tr("Type a text"),
-        tr("Translate") if own else tr("Read and write"),
+        tr("Translate") if own else tr("Run it"),
         beside=examples,
         help=tr("What the model reads and translates. Enter or the button sends it."),
     )

@@ -16,12 +16,14 @@ from model.analysis.words import Groups, attention_words, merge, row_tokens
 from model.checkpoints.files import read_text
 from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path, shown_message
 from model.language import sentence
-from model.trace import Trace
+from model.trace import Tokens, Trace
 from viz.tokens import word
 
 SHIPPED = Path(__file__).parents[2] / "checkpoints" / DEFAULT_CHECKPOINT
 """its sentences are also offered with checkpoints that have no examples.json"""
 
+FEWEST_TOKENS = 7
+"""from which on their length says something of the language"""
 Word = tuple[str, int]
 """a token without its word-start marker, and which of its occurrences, from 0"""
 
@@ -83,6 +85,8 @@ class Examples:
     """what the checkpoint was trained on, in a sentence"""
     usual_nats: float = math.inf
     """mean −log p of a token, below which 98 of 100 translations of held-out text of that kind stay"""
+    usual_characters: float = 0.0
+    """characters of a token on average, of which 99 of 100 held-out texts of that kind have at least as many"""
     problem: str = ""
     """why examples.json could not be read; empty if it could"""
 
@@ -164,19 +168,34 @@ def _words(tokens: Sequence[str], groups: Groups) -> tuple[str, ...]:
     return tuple("".join(tokens[i] for i in group) for group in groups)
 
 
-def unfamiliar(trace: Trace) -> dict[str, Any] | None:
+def unfamiliar(trace: Trace, translated: bool = True) -> dict[str, Any] | None:
     """What tells that the model was not trained for such a text; None where it was, or where that cannot be told.
 
-    The rule: a token of the source is a byte or <unk>, or the model's own translation, unchanged, is more surprising
-    to it than 98 of 100 translations of held-out text, in nats a token.
+    The rule: a token that it reads is a byte or the one for what is unknown; its tokens are shorter than those of 99 of
+    100 held-out texts, because words of another language fall into small pieces; or the model's own translation,
+    unchanged, is more surprising to it than 98 of 100 translations of held-out text, in nats a token.
+
+    Args:
+        trace: of any family.
+        translated: whether the target is the model's own translation; that of another run says nothing of the text.
     """
-    examples = examples_of(trace.checkpoint)
-    strange = sum(bool(re.fullmatch("<unk>|<0x..>", token)) for token in trace.src_tokens)
-    surprise = float(-trace.target_log_probabilities.mean())
-    if not strange and surprise <= examples.usual_nats:
+    examples, tokens = examples_of(trace.checkpoint), next(iter(trace.streams.values())).tokens
+    read = tokens.between(0, tokens.prompt_length or len(tokens))
+    strange = sum(bool(re.fullmatch(r"<unk>|\[UNK\]|<0x..>", label)) for label in read.labels)
+    characters = _characters_of_a_token(read)
+    translates = translated and any(kind.crosses for kind in trace.kinds)
+    surprise = float(-trace.target_log_probabilities.mean()) if translates else 0.0
+    if not strange and characters >= examples.usual_characters and surprise <= examples.usual_nats:
         return None
-    facts = {"strange": strange, "tokens": len(trace.src_tokens), "surprise": surprise}
-    return facts | {"usual": examples.usual_nats, "about": examples.about}
+    facts = {"strange": strange, "tokens": len(read), "surprise": surprise, "usual": examples.usual_nats}
+    facts |= {"characters": characters, "usual_characters": examples.usual_characters}
+    return facts | {"about": examples.about}
+
+
+def _characters_of_a_token(read: Tokens) -> float:
+    """On average, masks left out; infinite where the text has too few tokens to tell."""
+    spans = [span for span, label in zip(read.spans, read.labels, strict=True) if span and "<mask>" not in label]
+    return sum(end - start for start, end in {*spans}) / len(spans) if len(spans) >= FEWEST_TOKENS else math.inf
 
 
 def read_examples(folder: Path) -> Examples:
@@ -202,7 +221,8 @@ def _parse(text: str) -> Examples:
     # Read at each choice of a first token, so several times for one page.
     found = json.loads(text)
     sentences = tuple(_typed(sentence, str) for sentence in found["sentences"])
-    facts = _typed(found.get("about", ""), str), float(found.get("usual_nats", math.inf))
+    usual = float(found.get("usual_nats", math.inf)), float(found.get("usual_characters", 0.0))
+    facts = _typed(found.get("about", ""), str), *usual
     return Examples(tuple(map(_example, found["showing"])), sentences, *facts)
 
 

@@ -7,9 +7,6 @@ from model.checkpoints.store import shown_name
 from model.language import in_a_row, tr
 from viz.tokens import as_markdown, visible
 
-MOST = 3
-"""of what it does not use; the others are counted"""
-
 
 def say_departures(opened: Checkpoint) -> None:
     """Draw it, where there is one to draw; names and values in it come from the files."""
@@ -17,8 +14,6 @@ def say_departures(opened: Checkpoint) -> None:
         return
     name = as_markdown(visible(shown_name(opened.name)))
     said = [tr("**{name} does not run as its folder says.**", name=name)]
-    said += [as_markdown(visible(tr(one))) for one in opened.departures[:MOST]]
-    if (more := len(opened.departures) - MOST) > 0:
-        said.append(tr("And {count} more.", count=more))
+    said += [as_markdown(visible(tr(one))) for one in opened.departures]
     said.append(tr("All numbers here are those of the network without it."))
     st.error(in_a_row(*said), icon=":material/error:")

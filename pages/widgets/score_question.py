@@ -1,6 +1,7 @@
 """What if, tab "Which heads matter": what is scored, a text or one token of it, and in which sentences."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -9,10 +10,12 @@ from model.analysis.heads.head_importance import WHOLE, ScoredText
 from model.generation.long_text import split_sentences
 from model.language import later, sentence, tr, tr_error
 from model.run import Run
+from pages.compute.runs import run as run_model
 from pages.views import Control
 from pages.views.examples import examples_of
 from pages.views.what_if import NONE_YET, QUESTION, TEXTS
 from pages.widgets.controls import choice, select, text_area
+from pages.widgets.unfamiliar import say_unfamiliar
 from viz.labels import say_options
 from viz.tokens import decoder_rows, labels
 
@@ -100,4 +103,7 @@ def _read_typed(run: Run) -> tuple[str, ...]:
     sentences = tuple(dict.fromkeys(run.opened.truncate(part) for part in parts if part))
     if len(sentences) > MOST_SENTENCES or len(typed) > LONGEST_TEXT:
         st.caption(tr("Sentences measured, from the first: {count}.", count=min(MOST_SENTENCES, len(sentences))))
+    if sentences:
+        request = replace(run.request, source=run.opened.truncate(" ".join(sentences)), target=None)
+        say_unfamiliar(replace(run, request=request, trace=run_model(run.opened, request)))
     return sentences[:MOST_SENTENCES] or NONE_YET

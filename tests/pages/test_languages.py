@@ -151,6 +151,7 @@ def test_what_is_drawn_later_is_in_the_language_of_its_run() -> None:
 def test_a_section_is_of_one_language_with_its_numbers(folder: Path) -> None:
     english = texts.sections_of((folder.parent / "home.md").read_text("utf-8"))["An unfamiliar text"]
     facts = {"strange": 0, "tokens": 4, "surprise": 2.5, "usual": 1.5, "about": "So."}
+    facts |= {"characters": 4.0, "usual_characters": 2.4}
     assert "2.50 nats" in in_the_language("home", "An unfamiliar text", **facts)
     own = f"# An unfamiliar text\n\n{{# from {stamp(english)} #}}\n> Seltsam: {{{{ surprise | f('.2f') }}}}.\n"
     (folder / "home.md").write_text(own, "utf-8")

@@ -1,8 +1,9 @@
-"""What transformers reads of a folder: copies of its small files, without the settings that name code.
+"""What transformers reads of a folder: copies of its small files, without the settings that name code or do not matter.
 
 Transformers looks at the settings of a folder while it reads them: one names a repository whose kernels compute the
-attention, another a class to import, a third another file of settings. What stands in the copies has none of them, and
-transformers never sees the folder itself: it could not follow a link there, or wait for a pipe.
+attention, another a class to import, a third another file of settings, and some it refuses beside others. What stands
+in the copies has none of them, and transformers never sees the folder itself: it could not follow a link there, or wait
+for a pipe.
 """
 
 import json
@@ -25,7 +26,7 @@ NEEDED = re.compile(
 """those of them without which something would be missing; any other that cannot be read is left out"""
 SETTINGS = {"config.json": 50_000, "generation_config.json": 50_000, "tokenizer_config.json": 250_000}
 """how many values a file of settings may have, those inside others counted; a tokenizer's lists tokens with six each"""
-NAMES_CODE = re.compile(
+DROPPED = re.compile(
     r"""_*(
         auto_map | custom_\w+ | trust_remote_code | code_revision     # Python files of a repository
         | (attn|experts)_implementation\w*                            # a repository of kernels, or a function's name
@@ -34,10 +35,13 @@ NAMES_CODE = re.compile(
         | configuration_files | fast_tokenizer_files | transformers_weights | gguf_file  # another file instead
         | (vocab|merges|tokenizer|spm|source_spm|target_spm|sentencepiece_model|added_tokens|special_tokens_map)_file
         | commit_hash
+        | output_(attentions|hidden_states|scores|logits) | (use_)?return_dict\w* | (torch_)?dtype | torchscript
+        | num_return_sequences | watermarking_config                  # of a generation that is not done here
     )""",
     re.VERBOSE,
 )
-"""settings that are dropped: attention is computed here, generation step by step, and files go by their usual names"""
+"""settings that are dropped: attention is computed here, generation step by step, and files go by their usual names;
+what a call gives and in which precision is said with the call"""
 USES_KERNELS = re.compile(r"use_(\w+_)?kernels")
 """settings that are turned off: without them a family may look for its kernels"""
 MOST_COPIED = 192 * 2**20
@@ -82,7 +86,7 @@ def copies(folder: Path) -> Iterator[Path]:
 
 
 def read_settings_file(path: Path) -> bytes:
-    """A file of settings without those that name code; one that is no JSON object as it is, for who reads it to say.
+    """A file of settings without those that are dropped; one that is no JSON object as it is, for who reads it to say.
 
     Raises:
         CheckpointError: it has too many settings, or cannot be read.
@@ -93,7 +97,7 @@ def read_settings_file(path: Path) -> bytes:
     except (ValueError, RecursionError):
         return content
     check_count(path, found, SETTINGS[path.name])
-    return json.dumps(without_code(found)).encode()
+    return json.dumps(without_dropped(found)).encode()
 
 
 def check_count(path: Path, found: Any, most: int) -> None:
@@ -110,12 +114,12 @@ def check_count(path: Path, found: Any, most: int) -> None:
         waiting += [value for value in values if isinstance(value, dict | list)]
 
 
-def without_code(found: Any) -> Any:
-    """The settings, and those inside them, without those that name code, classes, kernels or other files."""
+def without_dropped(found: Any) -> Any:
+    """The settings, and those inside them, without those of `DROPPED`."""
     if isinstance(found, dict):
         return {
-            name: False if USES_KERNELS.fullmatch(name) else without_code(value)
+            name: False if USES_KERNELS.fullmatch(name) else without_dropped(value)
             for name, value in found.items()
-            if not NAMES_CODE.fullmatch(name)
+            if not DROPPED.fullmatch(name)
         }
-    return [without_code(value) for value in found] if isinstance(found, list) else found
+    return [without_dropped(value) for value in found] if isinstance(found, list) else found

@@ -10,7 +10,7 @@ import inspect
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedConfig
 
+from model.checkpoints.huggingface.files import few_of
 from model.checkpoints.huggingface.network import HookedModel
 from model.checkpoints.huggingface.probe import call_model, probe_ids
 from model.language import Sentence, sentence
@@ -189,15 +190,11 @@ def _named_in_code(model: nn.Module, kind: type, as_attribute: bool) -> set[str]
 # --- which settings say what the network does anyway ---
 
 
-def say_settings(unread: Mapping[str, Any], model: HookedModel) -> list[Sentence]:
-    """A sentence for each setting that was never read, but for those that say what the network was found to do."""
+def name_settings(unread: Mapping[str, Any], model: HookedModel) -> list[str]:
+    """Each setting that was never read with its value, but for those that say what the network was found to do."""
     found = {name: str(value) for name, value in unread.items() if not _is_found(name, value, model)}
     return [
-        sentence(
-            "This folder says {name}: {value}, which this network does not use.",
-            name=name,
-            value=value if len(value) <= MOST_CHARACTERS else f"{value[:MOST_CHARACTERS]}…",
-        )
+        f"{name}: {value if len(value) <= MOST_CHARACTERS else f'{value[:MOST_CHARACTERS]}…'}"
         for name, value in found.items()
     ]
 
@@ -258,16 +255,23 @@ def weights_inside(left: Mapping[str, Tensor], model: nn.Module, ran: frozenset[
     return {name: place for name, tensor in left.items() if (place := _place_inside(name, tensor, model, ran))}
 
 
-def say_weights(inside: Mapping[str, str]) -> list[Sentence]:
-    """A sentence for each, those of several layers together."""
+def name_weights(inside: Mapping[str, str]) -> list[Sentence | str]:
+    """Each by its name, those of several layers together."""
     return [
-        sentence("This folder holds {name}, which this network does not use.", name=name)
-        if count == 1
-        else sentence(
-            "This folder holds {name} in {count} layers, which this network does not use.", name=name, count=count
-        )
+        name if count == 1 else sentence("{name} in {count} layers", name=name, count=count)
         for name, count in Counter(inside.values()).items()
     ]
+
+
+def say_departures(settings: Sequence[str], weights: Sequence[Sentence | str]) -> tuple[Sentence, ...]:
+    """What a folder says and holds and the network made of it does not use, in one sentence; none: it uses all."""
+    names = {"settings": settings, "weights": weights}
+    facts = {name: few_of(each) for name, each in names.items() if each}
+    if len(facts) == 2:
+        return (sentence("This folder says {settings} and holds {weights}, which this network does not use.", **facts),)
+    if settings:
+        return (sentence("This folder says {settings}, which this network does not use.", **facts),)
+    return (sentence("This folder holds {weights}, which this network does not use.", **facts),) if weights else ()
 
 
 def _place_inside(name: str, tensor: Tensor, model: nn.Module, ran: frozenset[nn.Module]) -> str:

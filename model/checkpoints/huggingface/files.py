@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from model.checkpoints.files import (
 )
 from model.checkpoints.huggingface.copies import copies
 from model.checkpoints.limited import Exceeded, try_tokenizer
-from model.language import joined, sentence, sentence_of
+from model.language import Sentence, joined, sentence, sentence_of, series
 
 FILES = ("*.safetensors", "*.json", "*.txt", "*.model", "*.spm", "*.jinja")
 """what is downloaded: weights, configuration, tokenizer"""
@@ -54,6 +54,8 @@ OTHER_FORMATS = {
 """files that another program reads -> its name; CTranslate2 has a vocabulary beside them"""
 MOST_NAMED = 4
 """folders in one sentence"""
+MOST_NAMES = 4
+"""of settings, tensors or files in one sentence"""
 QUANTISED = (".qweight", ".weight_packed", ".weight_scale", ".weight_scale_inv", ".SCB", ".absmax", ".quant_map")
 """how names of tensors end that hold codes of weights, or their factors"""
 
@@ -405,3 +407,10 @@ def other_weights(folder: Path, files: Iterable[Path]) -> list[str]:
     known = {path.name for path in files} | set(adapters(folder))
     inside = sorted(path for pattern in ("*.safetensors", "*/*.safetensors") for path in folder.glob(pattern))
     return [path.relative_to(folder).as_posix() for path in inside if path.name not in known or path.parent != folder]
+
+
+def few_of(names: Sequence[Sentence | str]) -> Sentence:
+    """The first of them, and how many more there are; names come from files, and may have braces."""
+    said = [name if isinstance(name, Sentence) else sentence("{one}", one=name) for name in names]
+    first, more = series(said[:MOST_NAMES]), len(said) - MOST_NAMES
+    return sentence("{names} and {count} more", names=first, count=more) if more > 0 else first

@@ -27,8 +27,8 @@ from transformers import (
 from model.checkpoints.files import CheckpointError, quote, read_json_object
 from model.checkpoints.huggingface.copies import copies
 from model.checkpoints.huggingface.departures import (
+    name_weights,
     run_watched,
-    say_weights,
     unread_settings,
     watch,
     weights_inside,
@@ -38,6 +38,7 @@ from model.checkpoints.huggingface.files import (
     adapters,
     check_memory,
     check_settings,
+    few_of,
     other_weights,
     quantised,
     read_settings,
@@ -45,15 +46,13 @@ from model.checkpoints.huggingface.files import (
     shapes_of,
     weight_files,
 )
-from model.language import Sentence, sentence, series
+from model.language import Sentence, sentence
 
 # The last ones read pictures or sounds as well.
 HEADS = (AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoModelForMaskedLM, AutoModelForMultimodalLM)
 STACKS = (AutoModel, AutoModelForTextEncoding)
 """layers without a head: of the whole model, or of an encoder alone"""
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-MOST_NAMES = 4
-"""of tensors or files in one sentence"""
 
 
 @dataclass(frozen=True)
@@ -66,8 +65,8 @@ class StoredModel:
     """what the folder holds and the model does not use, in sentences"""
     unread: Mapping[str, Any]
     """settings of positions, masks, norms and scales that the model never read"""
-    left_inside: tuple[Sentence, ...]
-    """weights of parts that are shown without a place there, in sentences"""
+    left_inside: tuple[Sentence | str, ...]
+    """names of weights of parts that are shown without a place there"""
 
 
 def read_model(folder: Path) -> StoredModel:
@@ -104,7 +103,7 @@ def read_model(folder: Path) -> StoredModel:
             others = [name for name in left if name not in inside]
             notes = [*_head_notes(config, model, bool(problems)), *_notes(folder, files, model, others)]
             unread = unread_settings(settings, model, done)
-            return StoredModel(model.eval(), tuple(notes), unread, tuple(say_weights(inside)))
+            return StoredModel(model.eval(), tuple(notes), unread, tuple(name_weights(inside)))
         problems.append(problem)
     raise CheckpointError(
         sentence("{folder}: {problem} Copy the whole folder again.", folder=folder, problem=problems[0])
@@ -375,7 +374,7 @@ def _notes(folder: Path, files: Sequence[Path], model: nn.Module, left: Sequence
         notes.append(
             sentence(
                 "weights: the folder also holds {names}, which {model} has no place for: not used here.",
-                names=_list(left),
+                names=few_of(left),
                 model=shown,
             )
         )
@@ -384,16 +383,11 @@ def _notes(folder: Path, files: Sequence[Path], model: nn.Module, left: Sequence
             sentence(
                 "adapter: {names} in the folder changes the weights, and is not applied: the base model is shown. To "
                 "see both, merge them with peft (merge_and_unload) and open what save_pretrained writes.",
-                names=_list(there),
+                names=few_of(there),
             )
         )
     if others := other_weights(folder, files):
         notes.append(
-            sentence("weights: the folder also holds {names}, which the view does not read.", names=_list(others))
+            sentence("weights: the folder also holds {names}, which the view does not read.", names=few_of(others))
         )
     return notes
-
-
-def _list(names: Sequence[str]) -> Sentence:
-    first, more = series(names[:MOST_NAMES]), len(names) - MOST_NAMES
-    return sentence("{names} and {count} more", names=first, count=more) if more > 0 else first

@@ -12,7 +12,7 @@ from model.checkpoints.checkpoint import parameters_hash
 from model.checkpoints.devices import pick_device
 from model.checkpoints.files import CheckpointError, quote
 from model.checkpoints.huggingface.cache import cached_folders, describe_cached
-from model.checkpoints.huggingface.departures import say_settings
+from model.checkpoints.huggingface.departures import name_settings, say_departures
 from model.checkpoints.huggingface.files import download, find_folder, read_tokenizer, weights_hash
 from model.checkpoints.huggingface.loading import describe, read_model
 from model.checkpoints.huggingface.network import HookedModel, Unreadable
@@ -146,5 +146,5 @@ def open_folder(folder: Path, name: str, device: str) -> HookedCheckpoint:
         ) from error
     opened.model.unused = stored.notes
     opened.model.notes += stored.notes
-    opened.model.departures = (*say_settings(stored.unread, opened.model), *stored.left_inside)
+    opened.model.departures = say_departures(name_settings(stored.unread, opened.model), stored.left_inside)
     return opened

@@ -14,15 +14,21 @@ from model.checkpoints.files import atomic_write
 from model.checkpoints.store import (
     CHECKPOINTS_VARIABLE,
     DEFAULT_CHECKPOINT,
+    MODELS_VARIABLE,
     CheckpointError,
     available_checkpoints,
+    find_offered_model,
+    first_checkpoint,
     load_checkpoint,
+    offered_family,
     pick_device,
     save_checkpoint,
     save_weights,
     sha256,
+    shown_name,
     stored_config,
 )
+from model.needs import Need
 from tests.model.tiny import random_model, train_tiny_tokenizer
 
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.model", "config.json"
@@ -291,3 +297,21 @@ def test_a_configuration_is_read_without_the_weights(saved_checkpoints: Path, tm
     (tmp_path / DEFAULT_CHECKPOINT / CONFIG).write_text("[]")
     with pytest.raises(CheckpointError):
         stored_config(DEFAULT_CHECKPOINT)
+
+
+def test_a_folder_in_our_format_opens_as_what_it_is_where_the_app_was_started_with_it(
+    folder, tmp_path, monkeypatch
+) -> None:
+    mine = tmp_path / "elsewhere" / "mine"
+    shutil.copytree(folder, mine)
+    for given in (str(mine), DEFAULT_CHECKPOINT):
+        monkeypatch.setenv(MODELS_VARIABLE, given)
+        opened = load_checkpoint(given, device="cpu")
+        assert Need.OWN_LAYERS in opened.features
+        assert (opened.name, opened.hash) == (given, sha256(folder / WEIGHTS))
+        assert find_offered_model(given) == (mine if given == str(mine) else folder)
+        assert (first_checkpoint(), offered_family(given)) == (given, "encoder_decoder")
+        assert shown_name(given) == given.rpartition("/")[2]
+    (mine / VOCABULARY).unlink()
+    with pytest.raises(CheckpointError, match="is missing"):
+        load_checkpoint(str(mine), device="cpu")

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from streamlit.testing.v1 import AppTest
+
     from model.checkpoints.translator import Translator
     from model.trace import Trace
 
@@ -267,4 +269,68 @@ def test_a_text_that_the_model_was_not_trained_for_gets_a_notice_with_the_measur
     emoji = unfamiliar(translator.trace("I am happy 😀."))
     assert emoji["strange"] == 4
     (notice,) = blocks_of("home", "An unfamiliar text", emoji)
-    assert notice.text.endswith(as_markdown(examples_of(name).about))
+    assert as_markdown(examples_of(name).about) in notice.text
+
+
+ENGLISH, GERMAN = "The children are playing in the garden.", "Ich habe heute keine Zeit, weil ich arbeiten muss."
+
+
+@pytest.mark.parametrize("name", ["everyday-lm", "everyday-lm-2017", "everyday-mlm"])
+def test_a_model_that_reads_has_its_notice_by_the_length_of_its_tokens(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = opened(name)
+    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(SHIPPED))
+    assert unfamiliar(model.trace(ENGLISH)) is None
+    facts = unfamiliar(model.trace(GERMAN))
+    (stream,) = model.trace(GERMAN).streams.values()
+    assert facts["characters"] == pytest.approx(len(GERMAN) / (len(stream.tokens) - sum(stream.tokens.special)))
+    (notice,) = blocks_of("home", "An unfamiliar text", facts)
+    assert "characters" in notice.text
+    assert "nats" not in notice.text
+    # What the model wrote itself says nothing of the text, nor does a word or two.
+    if hasattr(model, "continue_text"):
+        assert unfamiliar(model.trace(GERMAN, max_new_tokens=8))["characters"] == facts["characters"]
+    assert unfamiliar(model.trace("Hund")) is None
+
+
+def notices(app: "AppTest") -> int:
+    return sum("not trained for such a text" in caption.value for caption in app.caption)
+
+
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [
+        ("translate", "en-de"),
+        ("continue_text", "everyday-lm"),
+        ("fill_in", "everyday-mlm"),
+        ("heads_and_layers", "everyday-lm"),
+    ],
+)
+def test_every_page_says_that_the_text_is_in_a_language_that_the_model_has_not_learned(
+    page: str, name: str, open_app: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(SHIPPED))
+    for text, said in ((GERMAN, 1), (ENGLISH, 0)):
+        app = open_app(f"pages/{page}.py", checkpoint=name, source=text)
+        assert not app.exception
+        assert notices(app) == said
+
+
+@pytest.mark.parametrize(
+    ("page", "link"),
+    [
+        ("side_by_side", {"side_mode": "Sentences", "side_sentence": GERMAN}),
+        (
+            "what_if",
+            {"part": "Which heads matter", "which_on": "your own sentences", "which_sentences": GERMAN},
+        ),
+    ],
+)
+def test_so_does_a_box_on_a_page(
+    page: str, link: dict[str, str], open_app: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(SHIPPED))
+    app = open_app(f"pages/{page}.py", checkpoint="everyday-lm", source=ENGLISH, **link)
+    assert not app.exception
+    assert notices(app) == 1

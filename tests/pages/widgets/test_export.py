@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from pages import PAGES, page_of
 from pages.views.who_chose import which_head
 from pages.widgets import export
 from pages.widgets.export import _csv
-from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family
+from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family, save_many_languages
 from tests.pages.figures import numbers, tabs_of, words
 from tests.pages.test_pages import WITH_NUMBERS, WITHOUT_NUMBERS, assert_checked, missing_at
 
@@ -105,6 +106,24 @@ def assert_equal_to_file(program: str, content: bytes) -> None:
     for name, array in found.items():
         if not name.endswith("_seconds"):  # no two runs take the same
             np.testing.assert_array_equal(np.asarray(array), stored[name], err_msg=name)
+
+
+def test_files_link_and_python_have_the_languages_that_are_chosen(
+    open_app: Callable, files: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = str(save_many_languages(tmp_path / "m2m", "M2M100"))
+    monkeypatch.setenv(MODELS_VARIABLE, folder)
+    chosen = {"source_language": "fr", "target_language": "de"}
+    app = open_app("pages/masks.py", checkpoint=folder, source=SOURCE, **chosen)
+    assert not app.exception
+    for program in assert_programs_compute_files(app, files).values():
+        assert "source_language='fr', target_language='de'" in program
+    contents = [content for name, content in files.items() if name.endswith(".npz")]
+    assert contents
+    for content in contents:
+        with np.load(io.BytesIO(content)) as file:
+            assert {key: file[key].item() for key in chosen} == chosen
+            assert urlencode(chosen) in file["view"].item()
 
 
 @pytest.mark.parametrize("page", WITH_NUMBERS)

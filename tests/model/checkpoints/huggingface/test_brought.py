@@ -1,6 +1,7 @@
 """Models as people bring them: settings of other machines, few layers, tables and norms that others lay out."""
 
 import copy
+import io
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ import torch
 import transformers as hf
 from torch import nn
 
+from model import translate
 from model.analysis.stream.vocabulary import spell, typed_as
 from model.checkpoints.huggingface import open_model
 from model.generation.search import greedy
@@ -54,6 +56,25 @@ def test_how_another_machine_computed_attention_does_not_matter(setting: str, na
     model = save(tmp_path, lambda: hf.GPT2LMHeadModel(hf.GPT2Config(vocab_size=120, n_embd=32, n_layer=2, n_head=4)))
     change_json(tmp_path / "config.json", **{setting: named})
     assert largest_difference(model, open_model(tmp_path).trace(SOURCE)) == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "settings"),
+    [
+        ("config.json", {"output_attentions": True, "_attn_implementation": "flash_attention_2"}),
+        ("config.json", {"output_hidden_states": True, "return_dict": False}),
+        ("config.json", {"use_return_dict": False, "torchscript": True}),
+        ("config.json", {"dtype": "of another machine"}),
+        ("generation_config.json", {"output_attentions": True, "return_dict_in_generate": True}),
+        ("generation_config.json", {"num_return_sequences": 5, "watermarking_config": {"of": "later"}}),
+    ],
+)
+def test_nor_does_what_a_call_of_another_program_gave(file: str, settings: dict, tmp_path: Path) -> None:
+    model = save(tmp_path, lambda: hf.GPT2LMHeadModel(hf.GPT2Config(vocab_size=120, n_embd=32, n_layer=2, n_head=4)))
+    change_json(tmp_path / file, **settings)
+    opened = open_model(tmp_path)
+    assert largest_difference(model, opened.trace(SOURCE)) == 0
+    assert opened.generate(SOURCE, max_new_tokens=2)
 
 
 def test_numbers_that_count_no_tensors_are_not_compared_with_the_file(tmp_path: Path) -> None:
@@ -181,6 +202,21 @@ def test_the_languages_are_the_tokenizers_own_until_others_are_chosen(name: str,
     assert opened.trace("A dog.").next_ids == written.next_ids
     with pytest.raises(ValueError, match=f"no language 'tlh'.*{opened.languages[-1]}"):
         opened.trace("A dog.", source_language="tlh")
+
+
+def test_the_command_translates_between_the_languages_that_it_names(many, monkeypatch, capsys) -> None:
+    opened = open_model(many["M2M100"])
+    source, target = opened.languages[5], opened.languages[9]
+    options = ["--checkpoint", str(many["M2M100"]), "--beam-size", "1", "--device", "cpu"]
+    named = ["--source-language", source, "--target-language", target]
+    for more, chosen in ((named, (source, target)), ([], ())):
+        monkeypatch.setattr("sys.stdin", io.StringIO("A dog runs.\n"))
+        translate.main([*options, *more])
+        (written,) = opened.in_languages(*chosen).translate(["A dog runs."], 1)
+        assert capsys.readouterr().out == f"{translate.join_lines(written)}\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO("A dog runs.\n"))
+    with pytest.raises(ValueError, match=f"no language 'tlh'.*{opened.languages[-1]}"):
+        translate.main([*options, "--target-language", "tlh"])
 
 
 def test_a_model_without_languages_says_so(tmp_path: Path) -> None:

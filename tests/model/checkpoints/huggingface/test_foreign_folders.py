@@ -19,7 +19,7 @@ from model.checkpoints import limited
 from model.checkpoints.card import read_card
 from model.checkpoints.files import MOST_BYTES, MOST_TENSORS, MOST_TEXT, CheckpointError
 from model.checkpoints.huggingface import open_model
-from model.checkpoints.huggingface.copies import NAMES_CODE, copies
+from model.checkpoints.huggingface.copies import DROPPED, copies
 from model.trace import Turn
 from tests.model.checkpoints.huggingface.folders import byte_level_tokenizer, save_chat_model, save_family
 
@@ -196,8 +196,8 @@ def test_settings_that_name_code_kernels_or_files_never_reach_transformers(
 
 
 def names_code(settings: object) -> set[str]:
-    """The names of settings that NAMES_CODE has, also inside others."""
-    return {name for name in re.findall(r'"(\w+)":', json.dumps(settings, default=str)) if NAMES_CODE.fullmatch(name)}
+    """The names of settings that DROPPED has, also inside others."""
+    return {name for name in re.findall(r'"(\w+)":', json.dumps(settings, default=str)) if DROPPED.fullmatch(name)}
 
 
 def with_template(folder: Path, template: str) -> Path:
