@@ -12,7 +12,7 @@ from model.background import digits as digits_8x8
 from model.background.layer_size import layer_sizes
 from model.background.studies import read_study, study_arrays
 from model.checkpoints.store import shown_name
-from model.language import sentence, tr
+from model.language import Sentence, later, sentence, tr
 from model.needs import parts_of
 from model.network.attention import MultiHeadAttention
 from model.network.feed_forward import FeedForward
@@ -48,6 +48,36 @@ STUDY = {
 """by the names in since_2017.csv; the first is what the others are compared with"""
 TWINS = {"everyday-lm-2017": "parts of 2017", "everyday-lm": "parts since"}
 """by the names in twins.csv; the first is what the other is compared with"""
+SCHEMES = {
+    "sinusoidal": later("sinusoids, added to the embeddings"),
+    "learned": later("a learned table, added to the embeddings"),
+    "rope": later("RoPE"),
+    "alibi": later("ALiBi"),
+    "relative bias": later("a learned bias for each distance, added to the scores"),
+    "none": later("none"),
+    "unread": later("could not be read"),
+}
+"""of positions"""
+PLACES = {
+    "post": later("post-norm"),
+    "pre": later("pre-norm"),
+    "sandwich": later("before each sub-layer, and again after it"),
+    "res-post": later("after each sub-layer, before the sum"),
+    "parallel": later("before two sub-layers that stand side by side"),
+}
+"""of norms"""
+ACTIVATIONS = {
+    "relu": later("ReLU"),
+    "gelu": later("GELU"),
+    "gelu, by tanh": later("GELU (tanh approximation)"),
+    "silu": later("Swish"),
+    "swiglu": later("SwiGLU"),
+    "geglu": later("GeGLU"),
+    "geglu, by tanh": later("GeGLU (GELU by its tanh approximation)"),
+    "gated relu": later("ReGLU"),
+    "other": later("a function that could not be read"),
+}
+"""functions of the feed-forward; another one is called what its folder calls it"""
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "star")
 """of the runs of a study"""
 
@@ -61,15 +91,20 @@ def overview(run: Run) -> Result:
     return Result(
         facts={
             "has": sorted(part.name for part in parts_of(config)),
-            "positions": config.positions if rotary is None else "rope",
+            "scheme": sentence(SCHEMES[config.positions if rotary is None else "rope"]),
             "partly": rotated if rotated and rotated[0] < rotated[1] else None,
             "norms": list(dict.fromkeys(norm.kind for norm in norms)),
-            "placement": run.trace.sublayers[-1].placement,
-            "activation": config.activation if config.d_ff else None,
+            "place": sentence(PLACES[run.trace.sublayers[-1].placement]),
+            "activation": _activation(config.activation) if config.d_ff and config.activation else None,
             "heads": config.n_heads,
             "kv_heads": config.kv_heads,
         }
     )
+
+
+def _activation(name: str) -> Sentence:
+    """What a feed-forward applies."""
+    return sentence(ACTIVATIONS.get(name, name))
 
 
 def _self_attention(run: Run) -> Attention:
@@ -283,7 +318,7 @@ def gate(run: Run, token: int = TOKEN) -> Result:
     return Result(
         shows | {"largest": pd.DataFrame(columns)},
         {
-            "activation": config.activation,
+            "activation": _activation(config.activation),
             "smooth": function.smooth,
             "multiplies": up is not None,
             "size": len(neurons.hidden),

@@ -190,7 +190,7 @@ def _engine(code: str = ENGLISH.code) -> Environment:
         "tr": _said,
         "plural": lambda count, one, several: one if count == 1 else several,
     }
-    engine.globals |= {"scaled_scores": lambda *args: Markup(scaled_scores(*args)), "len": len}
+    engine.globals |= {"scaled_scores": lambda *args: Markup(scaled_scores(*args)), "len": len, "spoken": code}
     return engine
 
 
