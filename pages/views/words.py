@@ -31,6 +31,9 @@ PLACES = "controls", "request"
 FRAMES = "box", "explained", "offer", "closed", *PLACES
 
 
+_STATEMENT = re.compile(r"^(?:% (.+)|(\{% set .+ %\}))\n", re.MULTILINE)
+
+
 @dataclass(frozen=True)
 class Block:
     """A piece of a view's text."""
@@ -114,7 +117,7 @@ def cited_sections(blocks: Iterable[Block]) -> list[str]:
 def fill(text: str, facts: Mapping[str, Any]) -> str:
     """A text that is no section of a page, with its facts filled in; raises what `blocks_of` raises of facts."""
     with speaking(language() if isinstance(text, Translated) else ENGLISH):
-        return str(_compiled(str(text), ENGLISH.code).render(facts))
+        return str(_compiled(_template(str(text)), ENGLISH.code).render(facts))
 
 
 def evaluate(expression: str, facts: Mapping[str, Any]) -> Any:
@@ -146,8 +149,12 @@ def _sections(page: str, code: str = ENGLISH.code) -> Mapping[str, str]:
 
 
 def _source(name: str) -> str:
-    """A file's text; a line `% if ...` is a statement of jinja2, and leaves no line behind."""
-    return re.sub(r"^% (.+)\n", r"{% \1 %}", (TEXT / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return _template((TEXT / name).read_text(encoding="utf-8"))
+
+
+def _template(text: str) -> str:
+    """A text for jinja2: a line `% if ...` or `{% set ... %}` is a statement, and leaves no line behind."""
+    return _STATEMENT.sub(lambda line: line[2] or f"{{% {line[1]} %}}", text)
 
 
 def _escaped(value: Any) -> Markup:
