@@ -6,7 +6,9 @@
 # make site OUT=DIR   builds the static page: a folder for any static host, and attention-explorer.html, which opens from
 #              a disk; in other languages the same as index.de.html, attention-explorer.de.html; APP=https://... is the full app that it
 #              links to (without it the page says how to start the app)
-# make lint    formatter, linter and import rules; make format applies the first two
+# make lint    formatter, linter, import rules, and what translations lack; make format applies the first two
+# make words   brings the translations to the English: new sentences are there to be translated, changed ones to be looked at;
+#              ARGS="pt" make words begins a language; ARGS="--rename masks.md pads padding" renames a fact in all texts
 # make bench   measures speed and writes docs/speed.md; ARGS="--only views,peers" make bench: some parts
 #              (speed, views, pages, processor, peers, recording, patches, growth, long, coldstart, site); DATA=pairs.tsv,
 #              CHECKPOINT=name
@@ -34,7 +36,7 @@ CHECKPOINTS ?= en-de
 SENTENCES ?= 10000
 PARSES := .venv-parses
 
-.PHONY: run site test check test-gpu bench soak heads lint format clean
+.PHONY: run site test check test-gpu bench soak heads lint words format clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/installed
@@ -85,6 +87,10 @@ lint: $(VENV)/installed-tests
 	$(BIN) -m ruff format --check .
 	$(BIN) -m ruff check .
 	$(VENV)/bin/lint-imports
+	$(BIN) -m pages.text.check
+
+words: $(VENV)/installed-tests
+	$(BIN) -m pages.text.update $(ARGS)
 
 format: $(VENV)/installed-tests
 	$(BIN) -m ruff format .

@@ -48,7 +48,8 @@ COUNTED: dict[str, tuple[Callable[[], int], tuple[str, ...]]] = {
 def texts() -> Iterator[tuple[str, str]]:
     """Where people read, and what."""
     files = [ROOT / "README.md", ROOT / "pages/__init__.py", *ROOT.glob("docs/*.md"), *ROOT.glob("checkpoints/*/*.md")]
-    files += [*ROOT.glob("pages/text/**/*.md"), *ROOT.glob("pages/text/**/*.toml"), *ROOT.glob("pages/lessons/*.toml")]
+    files += [path for kind in ("md", "toml", "po") for path in ROOT.glob(f"pages/text/**/*.{kind}")]
+    files += ROOT.glob("pages/lessons/*.toml")
     yield from ((path.relative_to(ROOT).as_posix(), path.read_text("utf-8")) for path in sorted(files))
 
 

@@ -244,17 +244,24 @@ def _plain(markdown: str) -> str:
 def _said(template: str) -> str:
     """What a template says whatever its facts are: of a choice within a line one way, of one between lines all."""
     opened: list[list[str]] = [[""]]
+    known: dict[str, str] = {}  # what the template has named: `{% set name %}text{% endset %}`
+    names: list[str] = []
     for part in filter(None, _TAG.split(template)):
         word = part[2:-2].strip("- ").split(maxsplit=1)[:1]
         if part.startswith("{{"):
             plural = _PLURAL.search(part)
-            opened[-1][-1] += plural[1] if plural else UNKNOWN
+            opened[-1][-1] += plural[1] if plural else known.get(part[2:-2].strip(), UNKNOWN)
         elif not part.startswith("{%"):
             opened[-1][-1] += part
         elif word[0] in ("if", "for", "macro"):
             opened.append([""])
+        elif naming := _NAMING.match(part):
+            names.append(naming[1])
+            opened.append([""])
         elif word[0] in ("elif", "else"):
             opened[-1].append("")
+        elif word[0] == "endset":
+            known[names.pop()] = "".join(opened.pop())
         elif word[0] in ("endif", "endfor", "endmacro"):
             ways = opened.pop() if word[0] != "endmacro" else opened.pop()[:0]
             between = any("\n" in way for way in ways)
@@ -263,4 +270,5 @@ def _said(template: str) -> str:
 
 
 _TAG = re.compile(r"\{#[\s\S]*?#\}|(\{%[\s\S]*?%\}|\{\{[\s\S]*?\}\})")
+_NAMING = re.compile(r"\{%-? *set (\w+) *-?%\}")
 _PLURAL = re.compile(r"""plural\([^,]+, *["']([^"']+)""")

@@ -1,11 +1,9 @@
 """The words of the app: English here, another language in a folder of its own, which has what is translated so far.
 
-docs/translating.md says how one is added. A section of a text, a term and a station name the English that they were
-translated from by `stamp`, so that `python -m pages.text.check LANG` finds what has changed since.
+docs/translating.md says how one is added, and what stands where.
 """
 
-import hashlib
-import json
+import logging
 import re
 import tomllib
 from collections.abc import Mapping
@@ -15,24 +13,22 @@ from types import MappingProxyType
 from typing import Any
 
 from model.language import ENGLISH, Language, language
+from pages.text.catalogue import ALSO, TEXT, other_names, translation
+from pages.text.skeleton import pieces, translated
 
-TEXT = Path(__file__).parent
 STRINGS = "strings.toml"
 """the file that makes a folder a language"""
+SAYS_OF_ITSELF = {"name", "decimal", "group", "percent", "quotes"}
+"""its table [language]"""
 LABELS = "labels"
 """its table of the words in pictures and tables"""
 WORDS = ("name", "others", "title", "about", "text", "do", "look_for", "ask", "hints", "options", "answer", "otherwise",
          "further")  # fmt: skip
 """fields of terms, lessons, stations and questions that are translated"""
-FROM = "from"
-"""the field with the stamp of the English"""
-ALSO = "also"
-"""the field with names by which the search finds an entry, too: never shown, and each language has its own"""
 NAMES = re.compile(r"^\{# also: (.*?) #\}\n", re.MULTILINE)
-"""the same of a section, in the line below its title: `{# also: warmup; warming up #}`"""
+"""names by which the search finds a section, too, in the line below its title: `{# also: warmup; warming up #}`"""
 LESSON = "lesson"
 """key of a lesson's title and subject, beside those of its stations"""
-_STAMP = re.compile(r"\A\s*\{# from (\w+) #\}[ \t]*\n?")
 
 
 class Translated(str):
@@ -41,16 +37,36 @@ class Translated(str):
 
 @cache
 def languages() -> Mapping[str, Language]:
-    """Every language by its code, English first."""
-    found = (read_language(folder) for folder in sorted(TEXT.iterdir()) if (folder / STRINGS).is_file())
-    return MappingProxyType({ENGLISH.code: ENGLISH} | {one.code: one for one in found})
+    """Every language by its code, English first; one whose file cannot be read is left out, and the log says why."""
+    found = {ENGLISH.code: ENGLISH}
+    for folder in sorted(TEXT.iterdir()):
+        if (folder / STRINGS).is_file():
+            try:
+                found[folder.name] = read_language(folder)
+            except ValueError as error:
+                logging.getLogger(__name__).error("%s Until then this language is not offered.", error)
+    return MappingProxyType(found)
 
 
 def read_language(folder: Path) -> Language:
-    """The language of a folder, with its short texts."""
-    file = tomllib.loads((folder / STRINGS).read_text(encoding="utf-8"))
+    """The language of a folder, with its short texts.
+
+    Raises:
+        ValueError: the file does not say what the language is, or is no TOML.
+    """
+    path = f"pages/text/{folder.name}/{STRINGS}"
+    try:
+        file = tomllib.loads((folder / STRINGS).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read: {error}.") from error
     texts = {name: MappingProxyType(file.get(name, {})) for name in ("strings", LABELS)}
-    return Language(folder.name, **texts, **file["language"])
+    own = file.get("language", {})
+    if "name" not in own or not {*own} <= SAYS_OF_ITSELF:
+        raise ValueError(
+            f'{path} needs a table [language] with the language\'s name, as `name = "Deutsch"`, and may say '
+            f"{', '.join(sorted(SAYS_OF_ITSELF - {'name'}))} there, and nothing else."
+        )
+    return Language(folder.name, **texts, **own)
 
 
 def best_language(asked: str | None, *preferred: str | None) -> Language:
@@ -67,47 +83,33 @@ def sections_of(text: str) -> dict[str, str]:
     return {"": head} | dict(zip(parts[::2], parts[1::2], strict=True))
 
 
-def stamp(text: str) -> str:
-    """Of an English text, by which a change of it is noticed."""
-    return hashlib.sha256(NAMES.sub("", text).strip().encode()).hexdigest()[:8]
-
-
-def stamp_of(entry: Mapping[str, Any]) -> str:
-    """The same of the words of a term, a lesson, a station or a question."""
-    return stamp(json.dumps(words_of(entry), ensure_ascii=False, sort_keys=True))
-
-
 def words_of(entry: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of an entry that are translated; options without a place are numbers to compute."""
     return {name: entry[name] for name in WORDS if name in entry and (name != "options" or "place" in entry)}
 
 
-def split_stamp(section: str) -> tuple[str, str]:
-    """The stamp at the beginning of a translated section, empty if there is none; and the section without it."""
-    found = _STAMP.match(section)
-    return (found[1], section[found.end() :]) if found else ("", section)
-
-
 def translate_entry(entry: Mapping[str, Any], file: str, key: str) -> dict[str, Any]:
-    """A term, a lesson, a station or a question with its words in the language of this run, all of them or none.
+    """A term, a lesson, a station or a question in the language of this run; a field that this lacks is English.
 
     Args:
         entry: in English.
-        file: of the language's folder.
+        file: its own.
         key: of the entry in it.
     """
-    own = _entries(language().code, file).get(key, {})
-    words, also = words_of(entry), tuple(dict.fromkeys([*own.get(ALSO, ()), *entry.get(ALSO, ())]))
-    if not {*words} - {"others"} <= {*own}:
-        own = {}
-    return dict(entry) | {name: _marked(own[name]) for name in words if name in own} | ({ALSO: also} if also else {})
+    code, own = language().code, {}
+    for name, words in words_of(entry).items():
+        said = [_said(code, text, f"{file}: {key}: {name}") for text in texts_of(name, words)]
+        own[name] = said[0].split("; ") if name == "others" else said if isinstance(words, list) else said[0]
+    also = dict.fromkeys((*other_names(code, "lessons", f"{file}: {key}"), *entry.get(ALSO, ())))
+    return {**entry, **own, **({ALSO: (*also,)} if also else {})}
 
 
-def _marked(words: str | list[str]) -> Any:
-    return Translated(words) if isinstance(words, str) else [Translated(one) for one in words]
+def texts_of(name: str, words: str | list[str]) -> list[str]:
+    """What a field of an entry says; the other names of a term are one text, because each language has its own."""
+    return ["; ".join(words)] if name == "others" else words if isinstance(words, list) else [words]
 
 
-@cache
-def _entries(code: str, file: str) -> Mapping[str, Mapping[str, Any]]:
-    path = TEXT / code / file
-    return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+def _said(code: str, english: str, place: str) -> str:
+    """A text in the language, if that has all of its messages."""
+    own = {text: translation(code, "lessons", text, place) for is_message, text in pieces(english) if is_message}
+    return english if None in own.values() else Translated(translated(english, own.__getitem__))

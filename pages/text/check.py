@@ -1,8 +1,8 @@
-"""What a language lacks: python -m pages.text.check LANG.
+"""What the languages lack: python -m pages.text.check [LANG ...].
 
-Lists sections, terms, stations and short texts that are missing or that were translated from another English than
-today's, and those whose placeholders, facts, pictures or links are not those of the English. Ends with 1 if there
-are any.
+Lists sentences and short texts that are missing or that were translated from another English than today's, and those
+whose placeholders or facts are not those of the English; and sentences of the English that cannot be translated well.
+Ends with 1 if there are any.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from jinja2 import Environment, nodes
+from jinja2 import Environment, TemplateSyntaxError, nodes
 
 from model.language import has_words
 from model.needs import Need
@@ -25,7 +25,9 @@ from model.trace import KIND_TITLES
 from pages import PAGES
 from pages.lessons import ORDER
 from pages.lessons.question import FOLDER
-from pages.text import ALSO, FROM, LABELS, LESSON, STRINGS, TEXT, sections_of, split_stamp, stamp, stamp_of, words_of
+from pages.text import LABELS, LESSON, STRINGS, read_language, sections_of, texts_of, words_of
+from pages.text.catalogue import ALSO, DOMAINS, TEXT, Message, read_catalogue
+from pages.text.skeleton import pieces
 from viz.drawing import SCRIPTS
 from viz.steps.steps import all_steps
 
@@ -35,53 +37,98 @@ SAYS = "tr", "sentence", "later"
 PARTS = "pages", "viz", "model"
 """folders whose Python is read"""
 _SAID_IN_JS = re.compile(r'\btr\(\s*"((?:[^"\\]|\\.)*)"')
-_NAMED = re.compile(r"!\[[^\]]*\]\((\S+?)[ )]|\[[^\]]*\]\(([^)\s]+)\)|^::: (\w+)", re.MULTILINE)
-"""pictures, links and frames of a text"""
-_PLAIN = {"f", "label", "n", "error", "tex", "tr"}
+_LINKED = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("language", help="the name of its folder in pages/text, such as de")
-    parser.add_argument("--stamps", action="store_true", help="print the stamp of each section of the English instead")
+    parser.add_argument("languages", nargs="*", help="folders of pages/text, such as de; without any, all of them")
     parser.add_argument("--missing", action="store_true", help="print the short texts that are missing, as TOML")
     arguments = parser.parse_args()
-    folder = TEXT / arguments.language
-    if arguments.stamps:
-        lines = [f"{stamp} {where}" for where, stamp in stamps()]
-    elif arguments.missing:
-        lines = [f"{_quoted(text)} = {_quoted(text)}" for text in strings() if text not in _strings_of(folder)]
-    else:
-        lines = list(faults(folder))
+    lines = [] if arguments.missing else [*faults_of_english()]
+    for code in arguments.languages or catalogues():
+        if arguments.missing:
+            known = _strings_of(TEXT / code)
+            lines += [f"{_quoted(text)} = {_quoted(text)}" for text in strings() if text not in known]
+        else:
+            lines += [f"{code}/{line}" for line in faults(TEXT / code)]
     sys.stdout.write("".join(f"{line}\n" for line in lines))
-    if not (arguments.stamps or arguments.missing):
-        sys.exit(bool(lines))
+    sys.exit(bool(lines and not arguments.missing))
+
+
+def catalogues() -> list[str]:
+    """The languages that have a catalogue, or short texts."""
+    return sorted({path.parent.name for path in (*TEXT.glob("*/*.po"), *TEXT.glob(f"*/{STRINGS}"))})
 
 
 def faults(folder: Path) -> Iterator[str]:
     """A line for whatever is missing, stale or different in a language's folder."""
-    if not (folder / STRINGS).is_file():
-        yield f"{folder} has no {STRINGS}: it says what the language is called, and its short texts."
+    try:
+        read_language(folder)
+    except OSError:
+        yield f"{STRINGS} is missing: it says what the language is called, and has its short texts."
+    except ValueError as error:
+        yield f"{STRINGS}: {error}"
+    else:
+        yield from _faults_of_strings(_strings_of(folder))
+        yield from _faults_of_labels(_strings_of(folder, LABELS))
+    for domain in DOMAINS:
+        path = folder / f"{domain}.po"
+        try:
+            found = [*read_catalogue(path)] if path.is_file() else []
+        except ValueError as error:
+            yield f"{path.name}: {error}"
+        else:
+            yield from (f"{path.name}: {fault}" for fault in _faults_of_messages(domain, found))
+
+
+def faults_of_english() -> Iterator[str]:
+    """A line for each message with more than one choice, and for each loop in a sentence: nobody can translate that."""
+    for domain in DOMAINS:
+        for message, places in messages_in_english(domain).items():
+            if len(re.findall(r"\{%-? if ", message)) > 1:
+                yield f"{places[0]}: more than one choice in a sentence: {_short(message)}"
+        for place, text in _texts(domain):
+            for line in text.split("\n"):
+                if "{% for " in line and not line.startswith(("{% set ", "|")):
+                    yield f"{place}: a loop in a sentence, and not in a {{% set %}} of its own: {_short(line)}"
+
+
+@cache
+def messages_in_english(domain: str) -> Mapping[str, list[str]]:
+    """Every message -> the places where it stands, in the order of the English."""
+    found: dict[str, dict[str, None]] = {}
+    for place, text in _texts(domain):
+        for message in (piece for is_message, piece in pieces(text) if is_message):
+            found.setdefault(message, {})[place] = None
+    return {message: [*places] for message, places in found.items()}
+
+
+def _texts(domain: str) -> Iterator[tuple[str, str]]:
+    """Where each text stands, and the text: a section, or a field of an entry."""
+    if domain == "texts":
+        for path in sorted(TEXT.glob("*.md")):
+            sections = sections_of(path.read_text(encoding="utf-8"))
+            yield from ((f"{path.name}: {title}", text) for title, text in sections.items())
         return
-    yield from _faults_of_strings(_strings_of(folder))
-    yield from _faults_of_labels(_strings_of(folder, LABELS))
-    for path in sorted(TEXT.glob("*.md")):
-        yield from _faults_of_sections(path.name, _sections(path), _sections(folder / path.name))
     for file, entries in entries_of().items():
-        path = folder / file
-        own = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         for key, entry in entries.items():
-            yield from _faults_of_entry(f"{file}: {key}", entry, own.get(key))
-        yield from (f"{file}: {key} is nothing in the English" for key in own if key not in entries)
+            for name, words in words_of(entry).items():
+                yield from ((f"{file}: {key}: {name}", text) for text in texts_of(name, words))
 
 
-def stamps() -> Iterator[tuple[str, str]]:
-    """Where each section, term, lesson, station and question stands, and its stamp."""
-    for path in sorted(TEXT.glob("*.md")):
-        yield from ((f"{path.name}: {title or 'above the first section'}", stamp(text)) for title, text in
-                    _sections(path).items() if text.strip())  # fmt: skip
-    for file, entries in entries_of().items():
-        yield from ((f"{file}: {key}", stamp_of(entry)) for key, entry in entries.items())
+def _whole(domain: str, place: str) -> str:
+    """The section of a place, or its entry with all fields: a translation may name what any sentence there names."""
+    return place if domain == "texts" else place.rpartition(": ")[0]
+
+
+@cache
+def facts_in_english(domain: str) -> Mapping[str, frozenset[str]]:
+    """Section or entry -> what it names."""
+    found: dict[str, list[str]] = {}
+    for place, text in _texts(domain):
+        found.setdefault(_whole(domain, place), []).append(text)
+    return {whole: _names("\n".join(texts)) for whole, texts in found.items()}
 
 
 @cache
@@ -124,10 +171,6 @@ def entries_of() -> dict[str, dict[str, Mapping[str, Any]]]:
 
 def _strings_of(folder: Path, table: str = "strings") -> dict[str, str]:
     return tomllib.loads((folder / STRINGS).read_text(encoding="utf-8")).get(table, {})
-
-
-def _sections(path: Path) -> dict[str, str]:
-    return sections_of(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def _faults_of_strings(own: Mapping[str, str]) -> Iterator[str]:
@@ -179,49 +222,55 @@ def texts_in(value: Any) -> Iterator[str]:
             yield from (text for part in value for text in texts_in(part))
 
 
-def _faults_of_sections(name: str, english: Mapping[str, str], own: Mapping[str, str]) -> Iterator[str]:
-    for title, text in english.items():
-        where = f"{name}: {title or 'above the first section'}"
-        if title not in own:
-            if text.strip():
-                yield f"{where} is missing"
+def _faults_of_messages(domain: str, own: list[Message]) -> Iterator[str]:
+    english, known = messages_in_english(domain), {(one.context, one.english): one for one in own}
+    facts = facts_in_english(domain)
+    for message, places in english.items():
+        one = known.get(("", message))
+        if not (one and one.own) and not all((place, message) in known for place in places):
+            yield f"missing, of {places[0]}: {_short(message)}"
+        elif one and one.is_fuzzy:
+            yield f"stale, of {places[0]}: {_short(message)}"
+    for one in own:
+        if one.context == ALSO:
+            if one.english not in facts:
+                yield f"other names of what is nothing in the English: {one.english}"
             continue
-        origin, translated = split_stamp(own[title])
-        if text.strip() and origin != stamp(text):
-            yield f"{where} is stale: the English has {stamp(text)} now"
-        if different := _marks(text) ^ _marks(translated):
-            yield f"{where} does not name the same: {', '.join(sorted(different))}"
-    yield from (f"{name}: {title} is nothing in the English" for title in own if title not in english)
+        places = english.get(one.english, [])
+        if not places or (one.context and one.context not in places):
+            yield f"nothing in the English{f' of {one.context}' if one.context else ''}: {_short(one.english)}"
+        elif one.own and not one.is_fuzzy:
+            yield from _faults_of_names(
+                one, frozenset().union(*(facts[_whole(domain, place)] for place in places)), places[0]
+            )
 
 
-def _faults_of_entry(where: str, english: Mapping[str, Any], own: Mapping[str, Any] | None) -> Iterator[str]:
-    words = words_of(english)
-    if own is None:
-        yield f"{where} is missing"
+def _faults_of_names(one: Message, facts: frozenset[str], place: str) -> Iterator[str]:
+    """A translation may say a fact in another sentence of its section, but none that is not there; links stay."""
+    try:
+        own = _names(one.own)
+    except TemplateSyntaxError as error:
+        yield f"cannot be read, of {place}: {error}: {_short(one.own)}"
         return
-    if own.get(FROM) != stamp_of(english):
-        yield f"{where} is stale: the English has {stamp_of(english)} now"
-    if lacking := {*words} - {*own} - {"others"}:
-        yield f"{where} lacks {', '.join(sorted(lacking))}"
-    if more := {*own} - {*words} - {FROM, ALSO}:
-        yield f"{where} has {', '.join(sorted(more))}, which the English has not"
-    for name in {*words} & {*own} - {"others"}:
-        texts = [text if isinstance(text, list) else [text] for text in (words[name], own[name])]
-        if len(texts[0]) != len(texts[1]) or _marks("\n".join(texts[0])) != _marks("\n".join(texts[1])):
-            yield f"{where} does not name the same in {name}"
+    if others := own - facts:
+        yield f"does not name the same, of {place}: {', '.join(sorted(others))}"
+    if lacking := {*_LINKED.findall(one.english)} - {*_LINKED.findall(one.own)}:
+        yield f"leaves out, of {place}: {', '.join(sorted(lacking))}"
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= 70 else f"{message[:69]}…"
 
 
 def _placeholders(text: str) -> set[tuple[str, str]]:
     return {(name, form or "") for _, name, form, _ in Formatter().parse(text) if name is not None}
 
 
-def _marks(text: str) -> set[str]:
-    """What a text names: facts, pictures, links, frames."""
-    template = Environment().parse(re.sub(r"^% (.+)\n", r"{% \1 %}", text, flags=re.MULTILINE))
+def _names(text: str) -> frozenset[str]:
+    """What a section or a message names: facts, and where links lead."""
+    template = Environment().parse(re.sub(r"^% (.+)$", r"{% \1 %}", text, flags=re.MULTILINE))
     names = {node.name for node in template.find_all(nodes.Name) if node.ctx == "load"}
-    names |= {f".{node.attr}" for node in template.find_all(nodes.Getattr)}
-    plain = "".join(part.data for part in template.find_all(nodes.TemplateData))
-    return names | {next(filter(None, found)) for found in _NAMED.findall(plain)}
+    return frozenset(names | {f".{node.attr}" for node in template.find_all(nodes.Getattr)} | {*_LINKED.findall(text)})
 
 
 def _said_in(path: Path) -> Iterator[str]:

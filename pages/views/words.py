@@ -22,7 +22,9 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, Template, Undef
 from markupsafe import Markup
 
 from model.language import ENGLISH, WIDE_MARKS, Numeral, Sentence, language, speaking, tr
-from pages.text import NAMES, TEXT, Translated, sections_of, split_stamp
+from pages.text import NAMES, TEXT, Translated, sections_of
+from pages.text.catalogue import other_names, translation
+from pages.text.skeleton import translated
 from viz.labels import say_label
 from viz.latex import error_text, number, scaled_scores
 from viz.tokens import as_markdown, labels
@@ -54,7 +56,7 @@ class Block:
 
 
 def blocks_of(page: str, title: str, facts: Mapping[str, Any]) -> list[Block]:
-    """The text of a view, with its facts: in the language of this run, in English where that has no such section.
+    """The text of a view, with its facts: in the language of this run; a sentence that it lacks is English.
 
     Args:
         page: the text's file, without ending.
@@ -66,9 +68,7 @@ def blocks_of(page: str, title: str, facts: Mapping[str, Any]) -> list[Block]:
         KeyError: there is no section of this title.
         ValueError: a paragraph mixes pictures with words, or a frame is left open.
     """
-    has_own = title in _sections(page, language().code)
-    with speaking(language() if has_own else ENGLISH):
-        return list(_blocks(iter(section_text(page, title, facts).splitlines())))
+    return list(_blocks(iter(section_text(page, title, facts).splitlines())))
 
 
 def titles(page: str) -> list[str]:
@@ -77,21 +77,20 @@ def titles(page: str) -> list[str]:
 
 
 def section_text(page: str, title: str, facts: Mapping[str, Any]) -> str:
-    """A section as Markdown, with its facts: in the language of this run, in English where that has no such section."""
-    spoken = language() if title in _sections(page, language().code) else ENGLISH
-    with speaking(spoken):
-        return _compiled(_sections(page, spoken.code)[title], spoken.code).render(facts)
+    """A section as Markdown, with its facts: in the language of this run; a sentence that it lacks is English."""
+    return _compiled(section_template(page, title), language().code).render(facts)
 
 
 def section_template(page: str, title: str) -> str:
     """The same as written, without facts."""
-    return _sections(page, language().code).get(title) or _sections(page)[title]
+    return _sections(page, language().code)[title]
 
 
 def names_of(page: str, title: str) -> tuple[str, ...]:
     """Other names of a section, by which the search finds it: in the language of this run, then in English."""
-    texts = (_sections(page, code).get(title, "") for code in (language().code, ENGLISH.code))
-    return tuple(dict.fromkeys(name for text in texts for names in NAMES.findall(text) for name in names.split("; ")))
+    english = (name for names in NAMES.findall(_sections(page)[title]) for name in names.split("; "))
+    own = other_names(language().code, "texts", f"{page}.md: {title}")
+    return tuple(dict.fromkeys((*own, *english)))
 
 
 def pictures(blocks: list[Block]) -> Iterator[tuple[str, str, str]]:
@@ -137,24 +136,37 @@ def _expression(expression: str) -> Callable[..., Any]:
 
 @cache
 def _sections(page: str, code: str = ENGLISH.code) -> Mapping[str, str]:
-    """Those that the language has, by title; what stands above the first, as macros do, is also of each of them."""
-    if code == ENGLISH.code:
-        parts, head = sections_of(_source(f"{page}.md")), ""
-    elif (TEXT / code / f"{page}.md").is_file():
-        parts, head = sections_of(_source(f"{code}/{page}.md")), sections_of(_source(f"{page}.md"))[""]
-    else:
-        return {}
-    head = split_stamp(parts.pop(""))[1].strip() or head
-    return {title: f"{head}\n{split_stamp(text)[1]}" for title, text in parts.items()}
+    """Those of a text by title; what stands above the first, as macros do, is also of each of them."""
+    english = sections_of(_read(f"{page}.md"))
+    parts = {title: _source(text, code, f"{page}.md: {title}") for title, text in english.items()}
+    head = parts.pop("").strip()
+    return {title: f"{head}\n{text}" for title, text in parts.items()}
 
 
-def _source(name: str) -> str:
-    return _template((TEXT / name).read_text(encoding="utf-8"))
+def _read(name: str) -> str:
+    return (TEXT / name).read_text(encoding="utf-8")
+
+
+def _source(text: str, code: str, place: str) -> str:
+    """A text in a language, as jinja2 reads it."""
+    if code != ENGLISH.code:
+        text = translated(text, lambda english: translation(code, "texts", english, place) or _in_english(english))
+    return _template(text)
 
 
 def _template(text: str) -> str:
     """A text for jinja2: a line `% if ...` or `{% set ... %}` is a statement, and leaves no line behind."""
     return _STATEMENT.sub(lambda line: line[2] or f"{{% {line[1]} %}}", text)
+
+
+def _in_english(message: str) -> str:
+    """A message that the language lacks, with its numbers as English writes them."""
+    return f"{{% call in_english() %}}{message}{{% endcall %}}"
+
+
+def _speak_english(caller: Callable[[], str]) -> str:
+    with speaking(ENGLISH):
+        return caller()
 
 
 def _escaped(value: Any) -> Markup:
@@ -184,10 +196,8 @@ def _said(fact: str) -> str:
 
 @cache
 def _engine(code: str = ENGLISH.code) -> Environment:
-    def load(name: str) -> str:
-        return _source(f"{code}/{name}" if (TEXT / code / name).is_file() else name)
-
-    engine = Environment(loader=FunctionLoader(load), undefined=StrictUndefined, autoescape=True, finalize=_escaped)
+    load = FunctionLoader(lambda name: _source(_read(name), code, f"{name}: "))
+    engine = Environment(loader=load, undefined=StrictUndefined, autoescape=True, finalize=_escaped)
     engine.filters |= {
         "f": _formatted,
         "label": lambda token: labels([token])[0],
@@ -197,7 +207,8 @@ def _engine(code: str = ENGLISH.code) -> Environment:
         "tr": _said,
         "plural": lambda count, one, several: one if count == 1 else several,
     }
-    engine.globals |= {"scaled_scores": lambda *args: Markup(scaled_scores(*args)), "len": len, "spoken": code}
+    engine.globals |= {"scaled_scores": lambda *args: Markup(scaled_scores(*args)), "len": len}
+    engine.globals |= {"spoken": code, "in_english": _speak_english}
     return engine
 
 

@@ -32,8 +32,9 @@ from pages import PAGES
 from pages import text as texts
 from pages.frame import language as switch
 from pages.frame.right_side import PAIRS
-from pages.lessons.question import FOLDER as LESSONS
-from pages.text import FROM, best_language, check, languages, stamp, stamp_of
+from pages.lessons.station import read_lesson
+from pages.text import best_language, catalogue, check, languages, read_language, skeleton, update
+from pages.text.catalogue import read_catalogue
 from pages.views import glossary, words
 from tests.model.interventions.test_every_intervention import EVERY
 from tests.pages.figures import tabs_of, visible_texts
@@ -66,7 +67,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """That of a language which is made up, beside the English texts."""
     copy = tmp_path / "text"
     shutil.copytree(texts.TEXT, copy, ignore=shutil.ignore_patterns("de", "zh", "__pycache__"))
-    for module in (texts, words, check, glossary):
+    for module in (texts, words, check, glossary, catalogue, update):
         monkeypatch.setattr(module, "TEXT", copy)
     (copy / "xx").mkdir()
     (copy / "xx/strings.toml").write_text(GERMAN, "utf-8")
@@ -77,9 +78,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def _forget() -> None:
-    caches = texts.languages, texts._entries, words._sections, words._engine, words._compiled, glossary._terms
-    for cached in (*caches, switch._labels):
+    of_words = texts.languages, catalogue.messages, words._sections, words._engine, words._compiled
+    of_check = check.messages_in_english, check.facts_in_english
+    for cached in (*of_words, *of_check, glossary._terms, switch._labels):
         cached.cache_clear()
+
+
+def write(folder: Path, domain: str, *messages: str) -> None:
+    """A catalogue of these messages."""
+    (folder / f"{domain}.po").write_text("\n\n".join(messages), "utf-8")
+    _forget()
+
+
+def message(english: str, own: str, *comments: str) -> str:
+    return "\n".join(
+        [*comments, f"msgid {json.dumps(english, ensure_ascii=False)}", f"msgstr {json.dumps(own, ensure_ascii=False)}"]
+    )
 
 
 def in_the_language(page: str, title: str, **facts: object) -> str:
@@ -148,16 +162,62 @@ def test_what_is_drawn_later_is_in_the_language_of_its_run() -> None:
     assert (later(), tr("Layer"), language()) == ("Lage", "Layer", ENGLISH)
 
 
-def test_a_section_is_of_one_language_with_its_numbers(folder: Path) -> None:
-    english = texts.sections_of((folder.parent / "home.md").read_text("utf-8"))["An unfamiliar text"]
-    facts = {"strange": 0, "tokens": 4, "surprise": 2.5, "usual": 1.5, "about": "So."}
-    facts |= {"characters": 4.0, "usual_characters": 2.4}
-    assert "2.50 nats" in in_the_language("home", "An unfamiliar text", **facts)
-    own = f"# An unfamiliar text\n\n{{# from {stamp(english)} #}}\n> Seltsam: {{{{ surprise | f('.2f') }}}}.\n"
-    (folder / "home.md").write_text(own, "utf-8")
+SURPRISED = (
+    'Its translation has −log p = {{ surprise | f(".2f") }} nats a token on average; '
+    '98 of 100 held-out sentences stay below {{ usual | f(".2f") }}.'
+)
+UNFAMILIAR = {"strange": 0, "tokens": 4, "surprise": 2.5, "usual": 1.5, "about": "So."}
+UNFAMILIAR |= {"characters": 4.0, "usual_characters": 2.4}
+
+
+@pytest.mark.parametrize("flag", ["", "#, fuzzy"])
+def test_a_sentence_that_is_missing_or_fuzzy_is_english_with_its_numbers(folder: Path, flag: str) -> None:
+    write(folder, "texts", message("The model was not trained for such a text.", "x"))
+    write(folder, "texts", message(SURPRISED, "Seltsam: {{ surprise | f('.2f') }}.", flag))
+    said = in_the_language("home", "An unfamiliar text", **UNFAMILIAR)
+    assert ("2.50 nats" if flag else "Seltsam: 2,50.") in said
+    assert "The model was not trained" in said
+
+
+def test_a_sentence_may_be_said_otherwise_in_one_place(folder: Path) -> None:
+    elsewhere = message("Nothing is measured until you press the button.", "Drück.")
+    here = f'msgctxt "home.md: An unfamiliar text"\n{message(SURPRISED, "Hier.")}'
+    write(folder, "texts", elsewhere, message(SURPRISED, "Dort."), here)
+    assert "Hier." in in_the_language("home", "An unfamiliar text", **UNFAMILIAR)
+
+
+@pytest.mark.parametrize("path", sorted(texts.TEXT.glob("*.md")), ids=lambda path: path.stem)
+def test_the_pieces_of_a_text_are_the_text(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert "".join(piece for _, piece in skeleton.pieces(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        ("> {{ n }} {% if n %}a{% endif %}. [?](glossary:a)\n", ["{{ n }} {% if n %}a{% endif %}."]),
+        ("% if n\nWords.\n% endif\n", ["Words."]),
+        ("![What it shows](maps \"Its title\")\n", ["What it shows", "Its title"]),
+        ("[Open it](masks?part=Padding)\n", ["Open it"]),
+        ("{% set each %}{% for one in all %}{{ one }} here{% endfor %}{% endset %}\n", ["{{ one }} here"]),
+        ("$$x = 2.5 y$$\n\n$$x = y$$\n", ["$$x = 2.5 y$$"]),
+        ("::: closed A title\n{{ number | f(\".2f\") }}\n:::\n", ["A title"]),
+    ],
+)  # fmt: skip
+def test_a_message_is_a_sentence_with_its_facts_and_without_its_marks(text: str, messages: list[str]) -> None:
+    assert [piece for is_message, piece in skeleton.pieces(text) if is_message] == messages
+
+
+def test_a_sentence_of_the_english_has_one_choice_at_most_and_no_loop(folder: Path) -> None:
+    assert list(check.faults_of_english()) == []
+    path = folder.parent / "home.md"
+    choices, loop = (
+        "Of{% if a %} a{% endif %} or{% if b %} b{% endif %}.",
+        "{% for x in y %}one {{ x }}{% endfor %} and.",
+    )
+    path.write_text(f"# Home\n\n{choices}\n\n{loop}\n", "utf-8")
     _forget()
-    assert in_the_language("home", "An unfamiliar text", **facts) == "Seltsam: 2,50."
-    assert "beam search" in in_the_language("home", "A long text", greedy=False)
+    assert [fault.partition(":")[0] for fault in check.faults_of_english()] == ["home.md", "home.md"]
 
 
 @pytest.mark.usefixtures("folder")
@@ -174,11 +234,10 @@ def test_a_power_of_ten_is_written_as_in_print_in_every_language() -> None:
 
 
 def test_german_parts_a_list_of_decimals_with_semicolons_and_chinese_counts_in_wan() -> None:
-    listed = re.compile(
-        r"{% for (?:(?!{% endfor %}).)*?f\(.[+,]*\.\d(?:(?!{% endfor %}).)*{% if not loop.last %}, {% endif %}"
-    )
+    listed = re.compile(r"\| f\(.[+,]*\.\d[^}]*}}[^.;]*{% if not loop.last %}, {% endif %}")
     german, chinese = (
-        "\n".join(path.read_text("utf-8") for path in texts.TEXT.glob(f"{code}/*.md")) for code in ("de", "zh")
+        "\n".join(one.own for path in texts.TEXT.glob(f"{code}/*.po") for one in read_catalogue(path))
+        for code in ("de", "zh")
     )
     assert listed.findall(german) == []
     assert re.findall(r"/ 1e6\) \| f\([^)]*\) }} ?(?:百万|M\b(?!B)).*", chinese) == []
@@ -191,38 +250,159 @@ def test_a_decimal_comma_in_a_formula_is_no_list() -> None:
     assert formula.text == "x = 2{,}5"
 
 
-def test_a_term_is_found_by_its_english_name(folder: Path) -> None:
-    (folder / "glossary.toml").write_text('["ablation"]\nname = "Weglassen"\ntext = "Ohne."\n', "utf-8")
-    _forget()
+ABLATION = "The same training, or the same run, without one part, to see what that part is worth."
+
+
+def test_a_term_is_found_by_its_english_name_and_has_other_names_in_each_language(folder: Path) -> None:
+    also = 'msgctxt "also"\n' + message("glossary.toml: ablation", "Ausbau; weglassen")
+    write(folder, "lessons", message("ablation", "Weglassen"), message(ABLATION, "Ohne."), also)
     with speaking(languages()["xx"]):
-        known = {term.key: (term.name, term.text) for term in glossary.terms()}
-    assert known["ablation"] == ("Weglassen", "Ohne.")
-    assert known["attention"][0] == "attention"
+        known = {term.key: term for term in glossary.terms()}
+    assert (known["ablation"].name, known["ablation"].text) == ("Weglassen", "Ohne.")
+    assert known["ablation"].also == ("Ausbau", "weglassen")
+    assert known["attention"].name == "attention"
+
+
+def test_a_text_of_a_lesson_is_in_the_language_when_all_of_its_messages_are(folder: Path) -> None:
+    with speaking(languages()["xx"]):
+        english = read_lesson("first_steps").stations[0]
+    write(folder, "lessons", message(english.question.ask, "Wohin?"))
+    with speaking(languages()["xx"]):
+        own = read_lesson("first_steps").stations[0]
+    assert own.question.ask == "Wohin?"
+    assert own.question.answer == english.question.answer
 
 
 def test_what_is_missing_stale_or_different_is_listed(folder: Path) -> None:
-    english = texts.sections_of((folder.parent / "home.md").read_text("utf-8"))["A long text"]
-    good = f"# A long text\n\n{{# from {stamp(english)} #}}\n> {{% if greedy %}}gierig{{% else %}}breit{{% endif %}}\n"
-    (folder / "home.md").write_text(good, "utf-8")
+    write(folder, "texts", message(SURPRISED, "Es ist {{ surprise }}."))
     found = list(check.faults(folder))
-    assert "home.md: An unfamiliar text is missing" in found
-    assert not any(line.startswith("home.md: A long text") for line in found)
+    assert (
+        "texts.po: missing, of home.md: An unfamiliar text: :material/info: The model was not trained for such a text."
+        in found
+    )
+    assert not any(SURPRISED[:40] in line for line in found)
     assert any(line.startswith("strings.toml: missing") for line in found)
     assert "strings.toml: nothing says this any more: needs {part}" in found
-    (folder / "home.md").write_text(good.replace(stamp(english), "0" * 8).replace("greedy", "eager"), "utf-8")
+    write(folder, "texts", message(SURPRISED, "Es ist {{ surprises }}."), message("Gone.", "Fort."))
     found = list(check.faults(folder))
-    assert f"home.md: A long text is stale: the English has {stamp(english)} now" in found
-    assert "home.md: A long text does not name the same: eager, greedy" in found
+    assert "texts.po: does not name the same, of home.md: An unfamiliar text: surprises" in found
+    assert "texts.po: nothing in the English: Gone." in found
+    write(folder, "texts", message(SURPRISED, "Es ist {{ surprise }}.", "#, fuzzy"))
+    assert any(line.startswith("texts.po: stale, of home.md: An unfamiliar text") for line in check.faults(folder))
 
 
-def test_a_stale_term_and_other_placeholders_are_listed(folder: Path) -> None:
-    entry = check.entries_of()["glossary.toml"]["ablation"]
-    (folder / "glossary.toml").write_text(f'["ablation"]\n{FROM} = "old"\nname = "A"\ntext = "B"\n', "utf-8")
-    assert f"glossary.toml: ablation is stale: the English has {stamp_of(entry)} now" in list(check.faults(folder))
+def test_other_placeholders_are_listed(folder: Path) -> None:
     english = "There is no {control} {value} here; you see {shown} instead."
     strings = f'{GERMAN}"{english}" = "{{control}} {{value}} fehlt."\n'
     (folder / "strings.toml").write_text(strings, "utf-8")
     assert f"strings.toml: other placeholders: {english}" in list(check.faults(folder))
+
+
+@pytest.mark.parametrize(
+    "strings", ['[strings]\n"Layer" = "Lage"\n', "[language]\nname = \n", '[language]\nname = "X"\ncolour = "red"\n']
+)
+def test_a_language_that_does_not_say_what_it_is_breaks_alone_and_in_a_sentence(
+    folder: Path, strings: str, capsys: pytest.CaptureFixture
+) -> None:
+    (folder / "strings.toml").write_text(strings, "utf-8")
+    _forget()
+    assert [*languages()] == ["en"]
+    assert "pages/text/xx/strings.toml" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"pages/text/xx/strings\.toml"):
+        read_language(folder)
+    assert any("pages/text/xx/strings.toml" in line for line in check.faults(folder))
+
+
+CATALOGUE = r"""
+# A comment.
+msgid ""
+msgstr "Language: xx\n"
+
+#. home.md: A place
+#, fuzzy
+msgctxt "home.md: A place"
+msgid "One \"quoted\" "
+"text\\ and\n"
+"its second line"
+msgstr ""
+"Ein\tText"
+msgid "No line between"
+msgstr "Keine Zeile"
+
+#~ msgid "Gone"
+#~ msgstr "Fort"
+"""
+
+
+def test_a_catalogue_is_read_as_gettext_writes_it(tmp_path: Path) -> None:
+    path = tmp_path / "texts.po"
+    path.write_text(CATALOGUE, "utf-8")
+    first, second = read_catalogue(path)
+    assert (first.context, first.is_fuzzy) == ("home.md: A place", True)
+    assert (first.english, first.own) == ('One "quoted" text\\ and\nits second line', "Ein\tText")
+    assert (second.english, second.own, second.context, second.is_fuzzy) == (
+        "No line between",
+        "Keine Zeile",
+        "",
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('msgid "a"\nmsgstr "b\n', 2),
+        ('msgid "a"\n\nmsgid "b"\nmsgstr "c"\n', 3),
+        ('msgid "a"\nmsgstr "b"\n\n<<<<<<< HEAD\n', 4),
+        ('msgid "a"\nmsgstr "b"\n\nmsgid "a"\nmsgstr "c"\n', 5),
+        ('msgid "a"\nmsgid_plural "b"\nmsgstr[0] "c"\n', 2),
+        ('"a"\n', 1),
+        ('msgid "a"\n', 2),
+    ],
+)
+def test_a_malformed_catalogue_is_english_and_its_line_is_named(
+    folder: Path, text: str, line: int, capsys: pytest.CaptureFixture
+) -> None:
+    write(folder, "texts", text)
+    with pytest.raises(ValueError, match=rf"pages/text/xx/texts\.po, line {line}: "):
+        list(read_catalogue(folder / "texts.po"))
+    assert "2.50 nats" in in_the_language("home", "An unfamiliar text", **UNFAMILIAR)
+    assert f"texts.po, line {line}: " in capsys.readouterr().err
+    assert any(f"line {line}: " in fault for fault in check.faults(folder))
+
+
+def test_a_catalogue_follows_the_english(folder: Path) -> None:
+    """A new language begins with every message; a second time nothing changes; what has changed is fuzzy."""
+    path = folder / "texts.po"
+    update.update(path)
+    begun = {one.english: one for one in read_catalogue(path)}
+    assert not any(one.own for one in begun.values())
+    write(folder, "texts", message(SURPRISED, "Es ist {{ surprise }}."))
+    update.update(path)
+    first = path.read_text("utf-8")
+    update.update(path)
+    assert path.read_text("utf-8") == first
+    assert not re.search(r"^#: |\d{4}-\d\d-\d\d \d\d:", first, re.MULTILINE)
+    english = folder.parent / "home.md"
+    english.write_text(english.read_text("utf-8").replace("98 of 100", "99 of 100"), "utf-8")
+    _forget()
+    update.update(path)
+    changed = [one for one in read_catalogue(path) if one.own]
+    assert [(one.own, one.is_fuzzy, "99 of 100" in one.english) for one in changed] == [
+        ("Es ist {{ surprise }}.", True, True)
+    ]
+    assert len(set(first.splitlines()) ^ set(path.read_text("utf-8").splitlines())) < 6
+
+
+def test_a_fact_is_renamed_in_the_english_and_in_every_translation_at_once(folder: Path) -> None:
+    write(folder, "texts", message(SURPRISED, "Es ist {{ surprise | f('.2f') }}."))
+    update.update(folder / "texts.po")
+    update.rename_fact("home.md", "surprise", "strangeness")
+    _forget()
+    update.update(folder / "texts.po")
+    facts = {name: value for name, value in UNFAMILIAR.items() if name != "surprise"} | {"strangeness": 2.5}
+    assert "Es ist 2,50." in in_the_language("home", "An unfamiliar text", **facts)
+    assert "{{ surprise" not in (folder.parent / "home.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -287,6 +467,7 @@ PROGRAMS = {
     "pages/frame/command_line.py": "the terminal",
     "pages/lessons/question.py": "whoever writes a question",
     "pages/site/build.py": "the terminal",
+    "pages/text/": "whoever translates",
     "pages/views/__init__.py": "whoever calls a view",
     "pages/views/__main__.py": "the terminal",
     "pages/views/controls.py": "whoever calls a view",
@@ -371,11 +552,11 @@ def test_an_error_that_visitors_may_read_is_a_sentence() -> None:
 
 def test_no_translation_replaces_english_words_of_a_fact() -> None:
     """A fact with words is a sentence, which each language says; the English may change it, too."""
-    for folder in (texts.TEXT / code for code in list(languages())[1:]):
-        for path in (*folder.rglob("*.md"), *folder.rglob("*.toml")):
-            name = path.relative_to(folder)
-            english = next((one for one in (texts.TEXT / name, LESSONS / name.name) if one.is_file()), path)
-            assert path.read_text("utf-8").count("| replace(") <= english.read_text("utf-8").count("| replace("), path
+    for path in (path for code in list(languages())[1:] for path in (texts.TEXT / code).glob("*.po")):
+        replacing = [
+            one for one in read_catalogue(path) if one.own.count("| replace(") > one.english.count("| replace(")
+        ]
+        assert replacing == []
 
 
 @pytest.mark.parametrize("code", [*languages()][1:])
