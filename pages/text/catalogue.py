@@ -1,8 +1,7 @@
 """The messages of a language, in gettext's format: pages/text/LANG/texts.po (Markdown), lessons.po (with the glossary).
 
 Catalogues are read as they are, because the standard library's gettext reads only compiled ones, and a step that
-compiles could be forgotten. Short texts and labels are in strings.toml: a catalogue is made from what the English says,
-and no program can tell that of them. Many are declared in data, and a label is made when its picture is drawn.
+compiles could be forgotten. docs/translating.md says what stands here and what in strings.toml, and why.
 """
 
 import logging
@@ -18,7 +17,7 @@ DOMAINS = "texts", "lessons"
 """the catalogues of a language, by the names of their files"""
 ALSO = "also"
 """context of the names by which the search finds a section, a term or a station, too; the message is its place"""
-_LINE = re.compile(r'(?:(msgctxt|msgid|msgstr)\s+)?"((?:[^"\\]|\\[nt"\\])*)"')
+_LINE = re.compile(r'(?:(msgctxt|msgid|msgstr)\s+)?"([^"\\]*(?:\\[nt"\\][^"\\]*)*)"')
 _ESCAPED = {"n": "\n", "t": "\t"}
 
 
