@@ -18,7 +18,7 @@ from pages.text.skeleton import pieces, translated
 
 STRINGS = "strings.toml"
 """the file that makes a folder a language"""
-SAYS_OF_ITSELF = {"name", "decimal", "group", "percent", "quotes"}
+SAYS_OF_ITSELF = {"name", "decimal", "group", "percent", "quotes", "units"}
 """its table [language]"""
 LABELS = "labels"
 """its table of the words in pictures and tables"""
