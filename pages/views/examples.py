@@ -183,7 +183,8 @@ def unfamiliar(trace: Trace, translated: bool = True) -> dict[str, Any] | None:
     read = tokens.between(0, tokens.prompt_length or len(tokens))
     strange = sum(bool(re.fullmatch(r"<unk>|\[UNK\]|<0x..>", label)) for label in read.labels)
     characters = _characters_of_a_token(read)
-    translates = translated and any(kind.crosses for kind in trace.kinds)
+    # A model without a head has logits of no token.
+    translates = translated and trace.logits.size > 0 and any(kind.crosses for kind in trace.kinds)
     surprise = float(-trace.target_log_probabilities.mean()) if translates else 0.0
     if not strange and characters >= examples.usual_characters and surprise <= examples.usual_nats:
         return None

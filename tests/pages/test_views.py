@@ -505,11 +505,11 @@ def test_a_picture_that_the_text_forgets_or_does_not_get_fails(runs: Callable[[s
 def test_a_word_that_one_family_lacks_fails_in_that_one(
     runs: Callable[[str], list[Run]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    view, source = next(view for view in VIEWS if view.name == "masks"), words._source
+    view, read = next(view for view in VIEWS if view.name == "masks"), words._read
     title = f"# {view.title}\n"
     lines = f"{title}\n{{% if not attention.causal %}}{{{{ both_ways }}}}{{% endif %}}\n"
     monkeypatch.setattr(words, "_sections", words._sections.__wrapped__)
-    monkeypatch.setattr(words, "_source", lambda name: source(name).replace(title, lines))
+    monkeypatch.setattr(words, "_read", lambda name: read(name).replace(title, lines))
     for result in results(view, runs("lm")):
         check(result)
     with pytest.raises(UndefinedError, match="both_ways"):
