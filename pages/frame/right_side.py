@@ -85,7 +85,8 @@ def _sentence(left: Run) -> Run:
     source = fit_text(left.opened, "right sentence", sentence)
     request = replace(left.request, source=source, target=None)
     right = replace(left, request=request, trace=run(left.opened, request), source=sentence)
-    say_unfamiliar(right)
+    if source != left.request.source:
+        say_unfamiliar(right)
     return right
 
 

@@ -195,7 +195,7 @@ def page(
     sections = _sections(_facts(site))
     steps = "\n".join(text for name, text in sections.items() if name not in NO_STEPS)
     parts = {
-        "style": (SITE / "style.css").read_text(encoding="utf-8"),
+        "style": scripts.style_of(SITE / "style.css"),
         # A single file may lie where the others are not.
         "alternates": "" if inside else _alternates(),
         "switch": "" if inside else _switch(),

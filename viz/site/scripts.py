@@ -29,9 +29,10 @@ _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
 _LEFT_OUT = re.compile(r"^ *(?://.*\n)?|(?<=[;{,)]) +// .*$", re.MULTILINE)
 _LOOSE = re.compile(
     r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`|/(?![ /*])(?:[^/\\]|\\.)+/)"""
-    r"| ?(=>|[=!]==|>=|<=|\*\*|\+=|[=,:?{}<>*;()]|&&|\|\|) ?"
+    r"| ?(=>|[=!]==|>=|<=|\*\*|\+=|(?<= )[+-](?= [^+-])|[=,:?{}<>*;()]|&&|\|\|) ?"
 )
 """a text or a regular expression, which stays as it is; or a sign with spaces that it does not need"""
+_LOOSE_IN_STYLE = re.compile(r" ?([{};,]) ?|(?<=:) ")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _SAID = re.compile(r'\btr\(\s*("(?:[^"\\\n]|\\.)*")([,)])')
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:class|function\*?|const) (\w+))", re.MULTILINE)
@@ -69,7 +70,7 @@ def pictures(components: Iterable[str] = COMPONENTS) -> str:
     uses = Counter(file for each in files.values() for file in each)
     # The script that mounts makes the component's own view.
     shared = [file for file in uses if uses[file] > 1 and file.suffix == ".js" and file.name != "mount.js"]
-    styles = {file.stem: _style(file) for file in uses if file.suffix == ".css"}
+    styles = {file.stem: style_of(file) for file in uses if file.suffix == ".css"}
     parts = [*map(_shortened, shared), f"const styles = {json.dumps(styles)};", "window.components = {};"]
     for name, each in files.items():
         own = "\n".join(_shortened(file) for file in each if file.suffix == ".js" and file not in shared)
@@ -80,8 +81,10 @@ def pictures(components: Iterable[str] = COMPONENTS) -> str:
     return "\n".join(parts)
 
 
-def _style(file: Path) -> str:
-    return " ".join(_COMMENT.sub("", file.read_text(encoding="utf-8")).split())
+def style_of(file: Path) -> str:
+    """A style sheet without comments, and without spaces that it does not need."""
+    text = " ".join(_COMMENT.sub("", file.read_text(encoding="utf-8")).split())
+    return _LOOSE_IN_STYLE.sub(lambda sign: sign[1] or "", text)
 
 
 def _shortened(file: Path) -> str:
