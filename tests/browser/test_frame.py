@@ -147,7 +147,7 @@ def test_a_link_to_a_tab_lands_there_with_its_beginning_inside_the_screen(
     visitor.visit(f"{server}/{page.name}?{key}={quote(titles[-1])}")
     assert visitor.page.locator("[role=tab][aria-selected=true]").first.inner_text() == titles[-1]
     bar, first = visitor.page.evaluate(FIRST)
-    assert bar < 300
+    assert bar < 330  # the tiny model reads bytes, so the notice on such a text takes a line above the tabs
     assert visitor.page.evaluate(OPEN_TAB)
     assert first < 720
 
