@@ -21,7 +21,7 @@ from plotly.colors import get_colorscale
 from plotly.subplots import make_subplots
 
 from model.language import ENGLISH, language
-from viz.labels import say_figure, say_label
+from viz.labels import say_figure, say_label, set_symbols
 from viz.theme import AXIS_OF_MAPS, GUIDE, LOOK, SIGNED, SIGNED_ON_DARK
 from viz.tokens import Verbatim, as_plotly
 
@@ -131,7 +131,7 @@ def _encode(value: Any, name: str = "") -> Any:
     if isinstance(value, np.ndarray):
         # Plotly compares lists, but draws again for another array of the same numbers.
         return to_typed_array_spec(value) if value.ndim > 1 else value.tolist()
-    return value
+    return set_symbols(value) if name in ("name", "text") and isinstance(value, str) else value
 
 
 _scale = cache(get_colorscale)

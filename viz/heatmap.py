@@ -11,7 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from viz.figure import NO_GRID, escape, figure, frame, grid, heatmap, merge, panels, suffix
-from viz.labels import say_label
+from viz.labels import say_label, set_symbols
 from viz.latex import signed
 from viz.theme import GUIDE, SIGNED, WEIGHTS, flat_bar
 from viz.tokens import MOST_TICKS, Verbatim, axis_ticks, decoder_names, labels, numbered, text_width
@@ -214,7 +214,7 @@ def vector_strips(
         yaxis=NO_GRID
         | {
             "tickvals": names,
-            "ticktext": [Verbatim("<br>".join(textwrap.wrap(name, 15))) for name in names],
+            "ticktext": [Verbatim(set_symbols("<br>".join(textwrap.wrap(name, 15)))) for name in names],
             "autorange": "reversed",
         },
         shapes=[] if dimension is None else [frame((dimension, dimension), (0, len(names) - 1), GUIDE)],

@@ -111,6 +111,14 @@ def say_figure(traces: Iterable[Mapping], layout: Mapping) -> tuple[list[dict], 
     return _say(list(traces)), _say(layout)
 
 
+_SYMBOL = re.compile(r"(?<=\b[dWb])_(model|[QKVO])(?![^\W_])")
+
+
+def set_symbols(label: str) -> str:
+    """A label as Plotly sets it: what follows an underscore in d_model or W_Q is a subscript."""
+    return _SYMBOL.sub(r"<sub>\1</sub>", label)
+
+
 def say_header(value: Any, name: str = "") -> Any:
     """The header of one of our own pictures, with its titles in the language of this run."""
     if isinstance(value, Mapping):

@@ -99,7 +99,7 @@ CLAIMS = (
     Claim(
         4,
         "Heads add up",
-        "The sum of all heads' contributions z W_O, and b_O once, against each attention's output.",
+        r"The sum of all heads' contributions $z\,W_O$, and $b_O$ once, against each attention's output.",
         measures.contributions,
         **ROUNDED,
     ),
@@ -229,8 +229,8 @@ CLAIMS = (
     Claim(
         19,
         "Heads as in the code",
-        "Head h of layer l on screen against its columns of that layer's W_Q, W_K and W_V in the model (Q = X W_Q): "
-        "h·dₖ to (h + 1)·dₖ, where each is a matrix of its own and no heads share keys and values.",
+        r"Head h of layer l on screen against its columns of that layer's $W_Q$, $W_K$ and $W_V$ in the model "
+        r"($Q = X\,W_Q$): h·dₖ to (h + 1)·dₖ, where each is a matrix of its own and no heads share keys and values.",
         measures.addresses,
     ),
     Claim(

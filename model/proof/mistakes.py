@@ -133,9 +133,9 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
             _attention("self.scaled(scores / self.divisor)", "self.scaled(scores)"),
         ),
         "no-embedding-scale": Mistake(
-            "No √d_model on the embeddings",
-            "Embeddings are then √d_model times shorter than in training; where a positional encoding is added to "
-            "them, it is √d_model times too loud (section 3.4).",
+            "No factor on the embeddings",
+            "Embeddings are then shorter than in training by the root of their width (section 3.4); where a positional "
+            "encoding is added to them, it is too loud by the same factor.",
             (Lines(InputEmbedding, "forward", "self.tokens(tokens) * self.scale", "self.tokens(tokens)"),),
         ),
         "zero-after-softmax": Mistake(

@@ -227,11 +227,20 @@ _MARKUP = (
     (re.compile(r"\A\[[^\]]*\]\([^)]*\)\Z|\A\$\$[\s\S]*\Z|\A[-#]+\Z"), ""),
     (re.compile(r":\w+\[((?:[^\]\\]|\\.)*)\]|\[((?:[^\]\\]|\\.)*)\]\([^)]*\)"), r"\1\2"),
     (re.compile(r"^> ?(\[!NOTE\] ?)?|^#+ |^- |\*\*|(?<![\w*])\*(?=\w)|(?<=\w)\*(?![\w*])|`|[✗✓] ", re.M), ""),
-    (re.compile(r"\$([^$]*)\$"), r"\1"),
+    (re.compile(r"\$([^$]*)\$"), lambda formula: _in_letters(formula[1])),
     (re.compile(r"\\([\W_])"), r"\1"),
     (re.compile(r"\s+"), " "),
 )
 """what is replaced in a paragraph of Markdown, and by what"""
+
+
+_LETTERS = {"sqrt": "√", "top": "ᵀ", "times": "×", "cdot": "·", "lVert": "‖", "rVert": "‖", ",": " ", "text": ""}
+"""commands of LaTeX -> as they are typed; other ones by their names"""
+
+
+def _in_letters(formula: str) -> str:
+    """A formula within a line as one types it: d_model, W_Q W_Kᵀ."""
+    return re.sub(r"\\(\w+|,)|\^(?=\\top)|[{}]", lambda part: _LETTERS.get(part[1], part[1]) or "", formula)
 
 
 def _plain(markdown: str) -> str:

@@ -37,6 +37,8 @@ SAYS = "tr", "sentence", "later"
 PARTS = "pages", "viz", "model"
 """folders whose Python is read"""
 _SAID_IN_JS = re.compile(r'\btr\(\s*"((?:[^"\\]|\\.)*)"')
+_FORMULA = re.compile(r"\$\$.*|\$[^$\n]+\$|\{[{%#].*?[}%#]\}|`[^`]*`", re.DOTALL)
+_SYMBOL = re.compile(r"(?<![\w\\{&])[A-Za-zε]_(?:model|ff|kv|drop|ls|[kvQKVO12])(?!\w)")
 _LINKED = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -83,11 +85,13 @@ def faults(folder: Path) -> Iterator[str]:
 
 
 def faults_of_english() -> Iterator[str]:
-    """A line for each message with more than one choice, and for each loop in a sentence: nobody can translate that."""
+    """A line for each message with more than one choice, and for each loop in a sentence: nobody can translate that;
+    and for each symbol with an underscore that is not set as a formula."""
     for domain in DOMAINS:
         for message, places in messages_in_english(domain).items():
             if len(re.findall(r"\{%-? if ", message)) > 1:
                 yield f"{places[0]}: more than one choice in a sentence: {_short(message)}"
+            yield from _faults_of_symbols(message, places[0])
         for place, text in _texts(domain):
             for line in text.split("\n"):
                 if "{% for " in line and not line.startswith(("{% set ", "|")):
@@ -240,9 +244,17 @@ def _faults_of_messages(domain: str, own: list[Message]) -> Iterator[str]:
         if not places or (one.context and one.context not in places):
             yield f"nothing in the English{f' of {one.context}' if one.context else ''}: {_short(one.english)}"
         elif one.own and not one.is_fuzzy:
+            yield from _faults_of_symbols(one.own, places[0])
             yield from _faults_of_names(
                 one, frozenset().union(*(facts[_whole(domain, place)] for place in places)), places[0]
             )
+
+
+def _faults_of_symbols(text: str, place: str) -> Iterator[str]:
+    """Symbols are set as in print, but in names that people type."""
+    prose = _FORMULA.sub("", text)
+    if not place.endswith(": others") and "\\" not in prose:  # a formula of several lines
+        yield from (f"{symbol} is no formula, of {place}: {_short(text)}" for symbol in _SYMBOL.findall(prose))
 
 
 def _faults_of_names(one: Message, facts: frozenset[str], place: str) -> Iterator[str]:

@@ -138,7 +138,7 @@ def test_costs_are_counted_from_the_models_sizes(
     crossing = 2 * 64 * (sizes[0].d_k + sizes[0].d_v + 1) // (sizes[0].d_k + sizes[0].d_v)
     said = words(app)
     assert f"linear needs fewer above n = {crossing:,}" in said
-    assert f"d_model = {d}, {sizes[0].heads} heads" in said
+    assert f"$d_{{\\text{{model}}}}$ = {d}, {sizes[0].heads} heads" in said
     assert ("Cross-attention is counted" in said) == (kind == "cross")
     assert ("An encoder reads" in said) == (kind == "encoder_self")
 

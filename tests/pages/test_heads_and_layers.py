@@ -205,7 +205,7 @@ def test_the_weights_of_the_head_are_drawn_and_read_as_a_dictionary(
     found = weight_arrays(translator, trace, kind, 1, 2)
     for drawn_line, key in zip(figure(app, "heads_and_layers-values")["data"], ("qk", "ov"), strict=True):
         assert numbers(drawn_line["y"]) == pytest.approx(found[key])
-    assert "Of d_model = 32 singular values at most dₖ = 8" in words(app)
+    assert r"$ = 32 singular values at most $d_k$ = 8" in words(app)
     if kind == "encoder_self":
         assert "the encoder writes no tokens" in words(app)
         return

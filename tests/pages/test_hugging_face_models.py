@@ -138,7 +138,7 @@ def test_the_weights_of_a_head_are_read_from_hugging_face_models(name, open_mode
     assert not app.exception
     assert numbers(figure(app, "heads_and_layers-values")["data"][0]["y"]).min() >= 0
     assert ("The OV circuit as a dictionary" in words(app)) == (name != "T5"), "its encoder writes nothing"
-    assert ("share W_K and W_V" in words(app)) == (name == "Llama, grouped")
+    assert ("share $W_K$ and $W_V$" in words(app)) == (name == "Llama, grouped")
 
 
 def test_an_encoder_decoder_writes_its_own_target(open_model_page):

@@ -220,6 +220,19 @@ def test_a_sentence_of_the_english_has_one_choice_at_most_and_no_loop(folder: Pa
     assert [fault.partition(":")[0] for fault in check.faults_of_english()] == ["home.md", "home.md"]
 
 
+def test_a_symbol_of_a_sentence_is_set_as_a_formula_in_every_language(folder: Path) -> None:
+    path = folder.parent / "home.md"
+    path.write_text("# Home\n\nThe width d_model and $W_Q$ of {{ d_v }}, `d_k`.\n", "utf-8")
+    _forget()
+    assert [fault.partition(" ")[0] for fault in check.faults_of_english()] == ["d_model"]
+    path.write_text(r"# Home" "\n\n" r"The width $d_{\text{model}}$." "\n", "utf-8")
+    message = r"The width $d_{\\text{model}}$."
+    (folder / "texts.po").write_text(f'msgid "{message}"\nmsgstr "Die Breite d_model."\n', "utf-8")
+    _forget()
+    assert list(check.faults_of_english()) == []
+    assert any("d_model is no formula" in fault for fault in check.faults(folder))
+
+
 @pytest.mark.usefixtures("folder")
 def test_a_power_of_ten_is_written_as_in_print_in_every_language() -> None:
     for number, english in {

@@ -54,8 +54,13 @@ def plain(text: Any) -> str:
     """Text of a Plotly figure without the HTML that Plotly reads."""
     words = re.sub(r"<br ?/?>", "\n", str(text))
     words = re.sub(r"<sup>(.*?)</sup>", lambda found: found[1].translate(_RAISED), words)
-    words = re.sub(r"<sub>(.*?)</sub>", lambda found: found[1].translate(_LOWERED), words)
+    words = re.sub(r"<sub>(.*?)</sub>", lambda found: _lowered(found[1]), words)
     return html.unescape(re.sub(r"</?(b|i|em|strong|span|sup|sub)\b[^>]*>", "", words))
+
+
+def _lowered(text: str) -> str:
+    """As a subscript where there are letters for all of it, as in dₖ; else after an underscore, as in d_model."""
+    return text.translate(_LOWERED) if all(ord(letter) in _LOWERED for letter in text) else f"_{text}"
 
 
 def power(number: float) -> str:

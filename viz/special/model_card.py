@@ -12,7 +12,7 @@ Array = np.ndarray
 ATTENTION = "Q Kᵀ and weights · V"
 COLOURS: Mapping[str, str] = {
     ATTENTION: OKABE_ITO[5],
-    "projections W_Q, W_K, W_V, W_O": OKABE_ITO[0],
+    "projections of Q, K, V and the output": OKABE_ITO[0],
     "feed-forward": OKABE_ITO[2],
     "output over the vocabulary": OKABE_ITO[3],
 }

@@ -265,7 +265,8 @@ def _output(head: Head, choice: Choice) -> Arithmetic:
     )
     own = Strip(
         sentence(
-            "{count} products: z of head {head}, row {row} ({token}), times column {column} of its rows of W_O",
+            "{count} products: z of head {head}, row {row} ({token}), times column {column} of its rows of the "
+            "output projection",
             count=head.d_v,
             head=h,
             row=i,

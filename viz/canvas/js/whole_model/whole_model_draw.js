@@ -451,11 +451,9 @@ function sizeOf(box, narrow) {
   return parts.filter(Boolean).join("; ") || tr("nothing learned");
 }
 
-// 263k, 2.05M
+// 2.05M, in the units of the page's language: 2,05 Mio., 205万.
 function compact(number) {
-  if (number < 1000) return String(number);
-  const [unit, letter] = number < 1e6 ? [1e3, "k"] : number < 1e9 ? [1e6, "M"] : [1e9, "G"];
-  return `${written(String(Number((number / unit).toPrecision(3))))}${letter}`;
+  return number.toLocaleString(document.documentElement.lang || "en", { notation: "compact", maximumSignificantDigits: 3 });
 }
 
 function percent(share) {
