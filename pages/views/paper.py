@@ -50,8 +50,6 @@ DRAWN = 40, 64
 """positions and dimensions of the table of sines and cosines that are drawn"""
 SHOWN = 12
 """far cells in the table"""
-HALF = 65_504
-"""the largest number of half precision"""
 
 
 def _first(run: Run) -> Any:
@@ -435,23 +433,6 @@ def table_3(_: Run) -> Result:
         {"rows": Table(table, ",", formats)},
         {"ours": sum(one is not None for one in near)},
     )
-
-
-@view("Often told wrong")
-def mistakes(run: Run) -> Result:
-    """What much-read explanations get wrong, what is right, and where to see it."""
-    systems = {row.system: row for row in TABLE_2}
-    base = systems["Transformer, base"].en_de_operations
-    largest = max(float(np.abs(one.scores).max()) for one in run.trace.attentions.values())
-    facts = {
-        "gnmt": systems["GNMT + RL"].en_de_operations / base,
-        "convs2s": systems["ConvS2S"].en_de_operations / base,
-        "largest": largest,
-        "half": HALF,
-        "sublayers": len(run.trace.sublayers) if _has_stream(run) else None,
-        "norm_after": next((s for s in run.trace.streams.values() if s.last_norm), None) is not None,
-    }
-    return Result(facts=facts)
 
 
 @view("The whole program", needs=(Need.OWN_LAYERS,))
