@@ -19,8 +19,6 @@ from model.analysis.heads.common_claims import (
 )
 from model.analysis.heads.many_sentences import ManySentences, read_heads
 from model.background.paper_results import TABLE_2
-from model.background.sizes import self_attention_layer
-from model.background.table_1 import lstm_work, recurrent, self_attention
 from model.checkpoints.store import CheckpointError, load_checkpoint, study_checkpoints
 from model.language import Sentence, joined, later, sentence, sentence_of
 from model.trace import KIND_TITLES, Tokens
@@ -263,26 +261,6 @@ def sharpness(_: Run, outcome: Mapping[int, float] | str) -> Result:
     return Result({}, {"holds": bool(falls.all()), "problem": "", "widths": outcome}, numbers)
 
 
-def _count(run: Run) -> Steps:
-    """Operations of a layer over this text."""
-    config, n = run.opened.config, len(next(iter(run.trace.streams.values())).tokens)
-    d = config.d_model
-    counts = {"attention": self_attention(n, d).operations, "recurrence": recurrent(n, d).operations}
-    yield 1.0, {"n": n, "d": d, "whole": self_attention_layer(config, n).total, "lstm": lstm_work(n, d)} | counts
-
-
-@claim(
-    "Self-attention costs more than recurrence.",
-    "Count the operations for this text",
-    _count,
-    Need.OWN_LAYERS,
-    code=(self_attention, recurrent, self_attention_layer, lstm_work),
-)
-def costs(_: Run, outcome: Mapping[str, int]) -> Result:
-    """Operations of a layer of self-attention and of a recurrent one, by Table 1 and with the projections."""
-    return Result({}, {"holds": outcome["attention"] > outcome["recurrence"]} | dict(outcome), outcome)
-
-
 @view(TAB)
 def mistakes(run: Run) -> Result:
     """What much-read explanations get wrong, what is right, and where to see it."""
@@ -290,6 +268,8 @@ def mistakes(run: Run) -> Result:
     base = systems["Transformer, base"].en_de_operations
     largest = max(float(np.abs(one.scores).max()) for one in run.trace.attentions.values())
     facts = {
+        "n": len(next(iter(run.trace.streams.values())).tokens),
+        "d": run.opened.config.d_model,
         "gnmt": systems["GNMT + RL"].en_de_operations / base,
         "convs2s": systems["ConvS2S"].en_de_operations / base,
         "largest": largest,

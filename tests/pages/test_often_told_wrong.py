@@ -57,8 +57,8 @@ def test_a_claim_gets_its_verdict_when_its_button_is_pressed(open_app: Callable)
 @pytest.mark.parametrize("checkpoint", ["lm", "mlm"])
 def test_other_families_test_what_they_have(checkpoint: str, open_family: Callable) -> None:
     app = open_family(PAGE, checkpoint=checkpoint, source="the dog sees")
-    assert offered(app) == {"heads", "sublayers", "articles", "untrained", "costs"}
-    assert words(app).count("Not testable here: it needs") == len(CLAIMS_TESTED) - 5
+    assert offered(app) == {"heads", "sublayers", "articles", "untrained"}
+    assert words(app).count("Not testable here: it needs") == len(CLAIMS_TESTED) - 4
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.3])
@@ -94,12 +94,9 @@ def test_the_rows_of_articles_are_compared_with_those_of_the_other_words(text: s
         assert facts["holds"] == (facts["own"] > facts["others"])
 
 
-def test_the_costs_are_those_of_table_1_and_of_the_whole_layer(run: Run, translator) -> None:
-    facts = VIEWS["costs"](run).facts
-    n, d = len(run.trace.src_tokens), translator.model.config.d_model
-    assert (facts["attention"], facts["recurrence"]) == (n * n * d, n * d * d)
-    assert (facts["whole"], facts["lstm"]) == (2 * n * n * d + 4 * n * d * d, 8 * n * d * d)
-    assert facts["holds"] == (n > d)
+def test_the_length_and_the_width_that_table_1_compares_are_those_of_the_run(run: Run, translator) -> None:
+    facts = mistakes(run).facts
+    assert (facts["n"], facts["d"]) == (len(run.trace.src_tokens), translator.model.config.d_model)
 
 
 def test_nobody_is_quoted_who_did_not_say_it(run: Run) -> None:
