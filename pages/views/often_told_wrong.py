@@ -21,8 +21,9 @@ from model.analysis.heads.many_sentences import ManySentences, read_heads
 from model.background.paper_results import TABLE_2
 from model.checkpoints.store import CheckpointError, load_checkpoint, study_checkpoints
 from model.language import Sentence, joined, later, sentence, sentence_of
-from model.trace import KIND_TITLES, Tokens
+from model.trace import Tokens
 from pages.views import Need, OnRequest, Part, Result, Run, View, answer, missing_of, view, views_of
+from pages.views.names import COUNTED
 
 TAB = "Often told wrong"
 HALF = 65_504
@@ -122,15 +123,8 @@ def sublayers(_: Run, outcome: Mapping[tuple[str, int, str], float]) -> Result:
 
 
 def _sublayer(stack: str, layer: int, name: str) -> Sentence:
-    titles = {
-        "self_attn": sentence(KIND_TITLES[f"{stack}_self"].lower()),
-        "cross_attn": sentence(KIND_TITLES["cross"].lower()),
-        "feed_forward": {
-            "encoder": sentence("encoder feed-forward"),
-            "decoder": sentence("decoder feed-forward"),
-        }[stack],
-    }
-    return sentence("{sublayer} of layer {layer}", sublayer=titles[name], layer=layer)
+    part = "cross" if name == "cross_attn" else f"{stack}_{name.removesuffix('_attn')}"
+    return sentence("{sublayer} of layer {layer}", sublayer=sentence(COUNTED[part]), layer=layer)
 
 
 def _read_articles(run: Run) -> Steps:
