@@ -384,18 +384,19 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 question="What does the paper say, and what does this model show?",
                 icon=":material/article:",
                 summary="“Attention Is All You Need” in its own order: short quotes, equations, figures and tables, "
-                "each beside this run's number; what is often told wrong; the whole program in one file.",
+                "each beside this run's number; the whole program in one file.",
                 look_for="Open the paper beside this page. Each sentence has this run's number, what to look for, and "
                 "a link to where it is shown.",
             ),
             Page(
-                path="pages/common_claims.py",
-                views_module="pages.views.common_claims",
+                path="pages/often_told_wrong.py",
+                views_module="pages.views.often_told_wrong",
                 tabs_key="said",
-                title="Common claims, tested",
+                title="Often told wrong",
                 question="Is it true what people say about attention?",
                 icon=":material/fact_check:",
-                summary="Test common claims about attention on your own sentence.",
+                summary="What explanations get wrong, with what is right, and common claims to test on your own "
+                "sentence.",
                 look_for="Decide whether you believe a statement, then press its button. A result on one text and one "
                 "model is an example, not a proof.",
                 ignores=("kind", "layer", "head"),

@@ -14,7 +14,6 @@ from model.language import Sentence, joined, later, sentence
 from model.network.network import Network
 from model.trace import KIND_TITLES
 
-SUBLAYER_NAMES = {"self_attn": "self-attention", "cross_attn": "cross-attention", "feed_forward": "feed-forward"}
 EVERY = {
     "": sentence("Every sub-layer"),
     "self_attn": sentence("Every self-attention"),

@@ -25,13 +25,18 @@ from model.language import tr
 STYLE = Path(__file__).with_name("style.css")
 SCHEME = Path(__file__).with_name("scheme.js")
 SCRIPTS = Path(streamlit.__file__).with_name("static") / "static/js"
-MOVED = {"translate": "", "how_it_is_known": "verification", "said_and_measured": "common_claims"}
+MOVED = {
+    "translate": "",
+    "how_it_is_known": "verification",
+    "said_and_measured": "often_told_wrong",
+    "common_claims": "often_told_wrong",
+}
 """addresses that a reader may guess, or know from earlier versions -> today's, below the root"""
 MOVED_TABS = {
     ("model_card", "card", "Is attention an explanation?"): ("gradients", "part", "Other weights, same output?"),
     ("model_card", "card", "Value zeroing"): ("gradients", "part", "Value zeroing"),
     ("model_card", "card", "The paper's Table 3"): ("paper", "paper", "The paper's Table 3"),
-    ("common_claims", "said", "Often told wrong"): ("paper", "paper", "Often told wrong"),
+    ("paper", "paper", "Often told wrong"): ("often_told_wrong", "said", "Often told wrong"),
     ("common_claims", "said", "The paper's results"): ("paper", "paper", "The paper's results"),
 }
 """page, parameter and tab of an older link -> the same of where the tab stands today"""

@@ -5,8 +5,8 @@ from math import isfinite
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
-from model.interventions.describe import SUBLAYER_NAMES
 from model.language import tr
+from model.trace import SUBLAYER_TITLES
 
 TEXTS = {
     "source",
@@ -68,7 +68,7 @@ def short_title(kind: str) -> str:
 def name_step(step: str) -> str:
     """ "0 feed-forward" for "0 feed_forward", as older links call it; any other text as it is."""
     layer, _, name = step.partition(" ")
-    return f"{layer} {SUBLAYER_NAMES[name]}" if name in SUBLAYER_NAMES else step
+    return f"{layer} {SUBLAYER_TITLES[name]}" if name in SUBLAYER_TITLES else step
 
 
 def drop_non_finite_numbers() -> list[str]:

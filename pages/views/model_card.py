@@ -20,19 +20,13 @@ from model.network.encoder_decoder import Transformer
 from model.run import Run
 from model.trace import KIND_TITLES, SUBLAYER_TITLES
 from pages.views import Need, Result, answer, view
-from pages.views.names import card_of, is_outdated
+from pages.views.names import COUNTED, card_of, is_outdated
 from viz.forms import Bars, Document, Line, Lines, Map, Maps, Mark, Scale, Table
 from viz.labels import TYPED, say_label
 from viz.latex import signed
 from viz.special.model_card import ATTENTION, COLOURS, amount, lengths_to_plot, log_axes, percentages
 from viz.theme import WEIGHTS
 
-PARTS = {
-    **{name: title.lower() for name, title in KIND_TITLES.items()},
-    "encoder_feed_forward": "encoder feed-forward",
-    "decoder_feed_forward": "decoder feed-forward",
-    "output": "output over the vocabulary",
-}
 DASHES = "solid", "dash", "dot", "dashdot"
 LOCALIZED = ","
 """format of large integers in tables"""
@@ -221,7 +215,7 @@ def work_of_sentence(run: Run) -> Result:
     totals = [work.total for work in works.values()]
     table = pd.DataFrame(
         {
-            "part": [PARTS[part] for part in works],
+            "part": [COUNTED[part] for part in works],
             "layers": [work.layers for work in works.values()],
             "queries × keys": [f"{w.queries} × {w.keys}" if w.keys else f"{w.queries}" for w in works.values()],
             "Q Kᵀ": [float(work.scores or np.nan) for work in works.values()],

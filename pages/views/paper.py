@@ -1,10 +1,13 @@
 """The paper, line by line: its sentences, equations, figures and tables, each beside this run's number."""
 
+import inspect
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from model import transformer
 from model.analysis.heads.far_cells import FAR, Pair, far_cells, read_sentence, strongest
 from model.analysis.heads.head_summary import summarise_kind
 from model.analysis.heads.softmax import product_statistics
@@ -17,7 +20,6 @@ from model.background.table_1 import recurrent, self_attention
 from model.background.table_3 import TABLE_3, Ablation
 from model.background.then_and_now import BASE, BIG, Training, training_of
 from model.checkpoints.store import shown_name
-from model.listing import whole_program
 from model.network.attention import MultiHeadAttention
 from model.network.embedding import sinusoids
 from model.network.feed_forward import FeedForward
@@ -48,8 +50,6 @@ DRAWN = 40, 64
 """positions and dimensions of the table of sines and cosines that are drawn"""
 SHOWN = 12
 """far cells in the table"""
-HALF = 65_504
-"""the largest number of half precision"""
 
 
 def _first(run: Run) -> Any:
@@ -435,39 +435,21 @@ def table_3(_: Run) -> Result:
     )
 
 
-@view("Often told wrong")
-def mistakes(run: Run) -> Result:
-    """What much-read explanations get wrong, what is right, and where to see it."""
-    systems = {row.system: row for row in TABLE_2}
-    base = systems["Transformer, base"].en_de_operations
-    largest = max(float(np.abs(one.scores).max()) for one in run.trace.attentions.values())
-    facts = {
-        "gnmt": systems["GNMT + RL"].en_de_operations / base,
-        "convs2s": systems["ConvS2S"].en_de_operations / base,
-        "largest": largest,
-        "half": HALF,
-        "sublayers": len(run.trace.sublayers) if _has_stream(run) else None,
-        "norm_after": next((s for s in run.trace.streams.values() if s.last_norm), None) is not None,
-    }
-    return Result(facts=facts)
-
-
-@view("The whole program", code=(whole_program,), needs=(Need.OWN_LAYERS,))
+@view("The whole program", needs=(Need.OWN_LAYERS,))
 def program(run: Run) -> Result:
-    """The opened model as one Python file."""
+    """The Transformer as one Python file, which runs the opened model."""
     name, weights = run.trace.checkpoint, run.trace.checkpoint_hash
-    text = run.compute(whole_program, run.opened.model, name)
-    written = [line.strip() for line in text.splitlines() if line.strip()]
-    remarks = sum(line.startswith('"""') for line in written)
+    text, config = inspect.getsource(transformer), run.opened.config
     file = f"whole-program-{shown_name(name)}-{weights[:8]}.py"
     facts = {
         "name": name,
-        "lines": len(written) - remarks,
-        "remarks": remarks,
-        "family": run.opened.config.family,
+        "lines": sum(map(bool, text.splitlines())),
+        "family": config.family,
         "file": file,
     }
-    told = f"# The weights of {name} have the SHA-256 {weights}.\n{text}"
+    chosen = {field.name: getattr(config, field.name) for field in fields(transformer.Config)}
+    others = ", ".join(f"{one}={value!r}" for one, value in chosen.items() if value != getattr(transformer.Config, one))
+    told = f"# {name}: {others or 'the base model'}\n# SHA-256 of its weights: {weights}\n{text}"
     return Result({"program": Document.of_file(told, file)}, facts)
 
 

@@ -72,12 +72,11 @@ from model.checkpoints.store import (
 )
 from model.checkpoints.translator import Translator
 from model.interventions import Intervention
-from model.interventions.describe import SUBLAYER_NAMES
 from model.language import Numeral, Sentence, joined, later, sentence, sentence_of, series, tr
 from model.network.network import EMBEDDINGS
 from model.network.residual import BatchNorm, Residual
 from model.run import Place, Run, decode, force
-from model.trace import KIND_TITLES, Array, Attention, Trace
+from model.trace import KIND_TITLES, SUBLAYER_TITLES, Array, Attention, Trace
 from model.training.loss import cross_entropies, label_smoothed_loss, smoothed_shares, target_entropy
 from model.training.schedule import FittedSchedule, fit_schedule, noam, schedule_curve
 from model.training.score_clip import ScoreClip
@@ -530,7 +529,7 @@ def _sublayers(run: Run) -> dict[str, str]:
         if embedded:
             places[path] = say_label(f"{embedded}: embeddings + positions")
         else:
-            places[path] = say_label(f"{stack}, layer {rest[1]}: {SUBLAYER_NAMES[rest[2]]}")
+            places[path] = say_label(f"{stack}, layer {rest[1]}: {SUBLAYER_TITLES[rest[2]]}")
     return places
 
 
@@ -551,7 +550,7 @@ def dropout(run: Run, rate: float = DROPPED_RATE, place: str = DROPPED_PLACE, se
     stack = next((name for name, one in EMBEDDINGS.items() if one == stack), stack)
     shown = drawn.after[:, :DIMENSIONS], drawn.kept[:, :DIMENSIONS]
     values = Map(*shown, Scale.signed(shown[0], title="after<br>dropout"), "after dropout")
-    names = {EMBEDDED: "embeddings + positions", EVERYWHERE: "everywhere, as in training"} | SUBLAYER_NAMES
+    names = {EMBEDDED: "embeddings + positions", EVERYWHERE: "everywhere, as in training"} | SUBLAYER_TITLES
     table = pd.DataFrame(
         {
             "dropout at": [names[kind] for kind in cost.changes],

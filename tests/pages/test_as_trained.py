@@ -23,7 +23,7 @@ STATES = {
 PLACES = {
     "three_families": {"families_part": "A causal encoder", "target": "Greedy"},
     "what_if": {"target": "Greedy"},
-    "common_claims": {},
+    "often_told_wrong": {},
 }
 
 
@@ -37,7 +37,7 @@ def test_a_page_says_which_model_its_numbers_are_of(page: str, state: str, open_
         acting = [each for each in acting if each == TEMPERATURE]
         query = {name: value for name, value in query.items() if name not in OFF}
     app = open_app(f"pages/{page}.py", source=SOURCE, **PLACES[page], **query)
-    if page == "common_claims":
+    if page == "often_told_wrong":
         app.button(key="claim-untrained").click().run()
     assert not app.exception
     shown = words(app)

@@ -23,7 +23,7 @@ from pages.frame import command_line
 from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family, save_marian
 from tests.model.checkpoints.huggingface.rxnmapper import FOLDER as RXNMAPPER
 from tests.pages.figures import PRINTED, figure, numbers, read_number, tabs_of, words
-from tests.pages.test_common_claims import offered as claims_offered
+from tests.pages.test_often_told_wrong import offered as claims_offered
 from tests.pages.test_pages import assert_checked, holds, missing_at, said
 
 pytest.importorskip("streamlit")
@@ -362,7 +362,7 @@ def test_a_temperature_turns_the_vectors_of_a_model_without_probabilities(models
 @pytest.mark.parametrize("name", ["GPT-2", "Marian", "gpt-oss"])
 def test_common_claims_are_tested_as_far_as_a_hugging_face_model_has_what_they_need(name, models, open_model_page):
     opened = load_checkpoint(models[name], "cpu")
-    app = open_model_page("pages/common_claims.py", name, source="Two dogs run.")
+    app = open_model_page("pages/often_told_wrong.py", name, source="Two dogs run.")
     offered = claims_offered(app)
     assert {"heads", "sublayers", "untrained"} - offered == ({"untrained"} if name == "gpt-oss" else set())
     for claim in sorted(offered & {"sublayers", "untrained"}):

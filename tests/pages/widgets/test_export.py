@@ -192,7 +192,7 @@ TABS = {
 """by page, the query parameter of its tabs and their titles; a model lacks what some are about, and Learn has none"""
 NO_NUMBERS = {
     *("Rules and formulas", "All claims in plain words", "Data, terms, limits"),
-    *("Often told wrong", "The whole program", "Authors and references"),
+    *("The whole program", "Authors and references"),
     *("Attention through training", "Measured", "Sinks", "Long text", "The five parts"),
     *("Loss and score", "Scores", "Terms", "Interview questions", "Revisions", "Trained, fine-tuned, prompted"),
     "An induction head forms",

@@ -1,7 +1,9 @@
-"""Common claims, tested: a verdict follows from its numbers, and the corrections are correct."""
+"""Often told wrong: a verdict follows from its numbers, and the corrections are correct."""
 
+import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,23 +13,24 @@ pytest.importorskip("streamlit")
 
 from model.analysis.heads.common_claims import Removal, row_evenness
 from model.analysis.heads.many_sentences import ManySentences, MeasuredHead
-from model.background.sizes import self_attention_layer
+from model.background.paper_results import TABLE_2
+from model.background.sizes import count_parameters, self_attention_layer
 from model.background.table_1 import lstm_work
 from model.checkpoints.store import load_checkpoint
+from model.network.config import PRESETS
 from model.proof.claims import CLAIMS
 from model.proof.mistakes import MISTAKES
 from model.run import Run
 from pages.views import views_of
-from pages.views.common_claims import WIDTHS
-from pages.views.paper import mistakes
+from pages.views.often_told_wrong import WIDTHS, mistakes
 from pages.views.since_2017 import STUDY
 from pages.widgets.glossary import define
 from tests.model.checkpoints.test_shipped import FOLDER as SHIPPED
 from tests.pages.figures import words
 
-PAGE = "pages/common_claims.py"
+PAGE = "pages/often_told_wrong.py"
 TEXTS = Path(__file__).parents[2] / "pages/text"
-VIEWS = {view.name: view for view in views_of("pages.views.common_claims")}
+VIEWS = {view.name: view for view in views_of("pages.views.often_told_wrong")}
 CLAIMS_TESTED = [view for view in VIEWS.values() if view.on_request]
 
 
@@ -54,8 +57,8 @@ def test_a_claim_gets_its_verdict_when_its_button_is_pressed(open_app: Callable)
 @pytest.mark.parametrize("checkpoint", ["lm", "mlm"])
 def test_other_families_test_what_they_have(checkpoint: str, open_family: Callable) -> None:
     app = open_family(PAGE, checkpoint=checkpoint, source="the dog sees")
-    assert offered(app) == {"heads", "sublayers", "articles", "untrained", "costs"}
-    assert words(app).count("Not testable here: it needs") == len(CLAIMS_TESTED) - 5
+    assert offered(app) == {"heads", "sublayers", "articles", "untrained"}
+    assert words(app).count("Not testable here: it needs") == len(CLAIMS_TESTED) - 4
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.3])
@@ -91,12 +94,9 @@ def test_the_rows_of_articles_are_compared_with_those_of_the_other_words(text: s
         assert facts["holds"] == (facts["own"] > facts["others"])
 
 
-def test_the_costs_are_those_of_table_1_and_of_the_whole_layer(run: Run, translator) -> None:
-    facts = VIEWS["costs"](run).facts
-    n, d = len(run.trace.src_tokens), translator.model.config.d_model
-    assert (facts["attention"], facts["recurrence"]) == (n * n * d, n * d * d)
-    assert (facts["whole"], facts["lstm"]) == (2 * n * n * d + 4 * n * d * d, 8 * n * d * d)
-    assert facts["holds"] == (n > d)
+def test_the_length_and_the_width_that_table_1_compares_are_those_of_the_run(run: Run, translator) -> None:
+    facts = mistakes(run).facts
+    assert (facts["n"], facts["d"]) == (len(run.trace.src_tokens), translator.model.config.d_model)
 
 
 def test_nobody_is_quoted_who_did_not_say_it(run: Run) -> None:
@@ -104,6 +104,41 @@ def test_nobody_is_quoted_who_did_not_say_it(run: Run) -> None:
     boxes = [block for block in mistakes(run).blocks if block.kind == "box"]
     for text in (*(view.title for view in CLAIMS_TESTED), *(box.items[0].text for box in boxes)):
         assert not set(text) & set('“”„"')
+
+
+def test_the_overflow_is_told_with_the_largest_score_of_the_run(run: Run) -> None:
+    largest = max(np.abs(one.scores).max() for one in run.trace.attentions.values())
+    assert mistakes(run).facts["largest"] == largest
+    assert mistakes(run).facts["half"] == np.finfo(np.float16).max
+    assert float(np.nextafter(np.float16(0), np.float16(1))) == pytest.approx(6e-8, rel=0.01)
+
+
+def test_operations_of_other_systems_are_those_of_table_2(run: Run) -> None:
+    systems = {row.system: row.en_de_operations for row in TABLE_2}
+    facts = mistakes(run).facts
+    assert facts["gnmt"] == systems["GNMT + RL"] / systems["Transformer, base"]
+    assert facts["convs2s"] == systems["ConvS2S"] / systems["Transformer, base"]
+
+
+def test_numbers_of_the_corrections_are_recomputed(run: Run) -> None:
+    boxes = [block.items for block in mistakes(run).blocks if block.kind == "box"]
+
+    def right(part: str) -> str:
+        (text,) = (right.text for wrong, right, _ in boxes if part in wrong.text)
+        return text
+
+    scores = np.exp([0.9, 0.1, 0.7, -0.9])
+    assert ", ".join(f"{each:.3f}" for each in scores / scores.sum()) in right("[0.9, 0.1, 0.7, −0.9]")
+    assert f"{4096**2 * 4 // 2**20} MiB is one head" in right("4,096")
+    assert f"{8 * 4096**2 * 4 // 2**20} MiB" in right("4,096")
+    base = replace(PRESETS["base"], vocab_size=37_000)
+    tied = sum(count_parameters(base).values())
+    untied = sum(count_parameters(replace(base, tie_embeddings=False)).values())
+    assert f"{untied / 1e6:.1f} million; {tied / 1e6:.1f} million" in right("65 million")
+    k, angle = 3, 0.7
+    pair = np.array([math.sin(angle), math.cos(angle)])
+    turned = np.array([[math.cos(k), -math.sin(k)], [math.sin(k), math.cos(k)]]) @ pair
+    assert turned == pytest.approx([math.sin(angle - k), math.cos(angle - k)])
 
 
 @pytest.mark.parametrize("name", ["en-de", "everyday-lm", "everyday-lm-2017", "everyday-mlm", "multi30k-tiny"])

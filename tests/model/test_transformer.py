@@ -1,18 +1,19 @@
-"""The whole program in one file: it opens a checkpoint alone, in a fresh process, and computes what the model does."""
+"""The whole Transformer in one file: it opens a checkpoint alone and computes, bit for bit, what the model does."""
 
 import os
+import shutil
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from model.checkpoints.store import DEFAULT_CHECKPOINT
+from model import transformer
+from model.checkpoints.store import DEFAULT_CHECKPOINT, available_checkpoints, load_checkpoint
 from model.hooks import explicit_path
-from model.listing import whole_program
 from model.network.config import PRESETS, TransformerConfig
 from model.network.families import new_network
 from model.network.network import Network
@@ -29,60 +30,68 @@ SHAPES = {
     ),
     "no positions, no division, window": replace(TOY, positions="none", scale_scores=False, window=3),
     "ALiBi, wide keys, normalised": replace(TOY, positions="alibi", d_key=24, qk_norm=True, scale_embeddings=False),
+    "BatchNorm": replace(TOY, norm_function="batch_norm"),
+    "neither norm nor residual connection": replace(TOY, norm_function="none", residual=False),
     "language model": replace(TOY, n_encoder_layers=0, positions="rope", qk_norm=True, norm="pre", activation="geglu"),
-    "language model with ALiBi": replace(TOY, n_encoder_layers=0, positions="alibi"),
+    "language model with ALiBi, untied": replace(TOY, n_encoder_layers=0, positions="alibi", tie_embeddings=False),
     "masked model": replace(TOY, n_decoder_layers=0, positions="learned", norm="pre", n_kv_heads=1),
 }
 
 
-def opened(text: str) -> dict[str, object]:
-    """What the file defines."""
-    defined: dict[str, object] = {"__name__": "listing"}
-    exec(compile(text, "listing.py", "exec"), defined)
-    return defined
+def copied(network: Network) -> transformer.Transformer:
+    """The network of the file, with the weights of ours; each has a place."""
+    other = transformer.Transformer(transformer.Config(**asdict(network.config))).eval()
+    left = other.load_state_dict(network.weights(), strict=False)
+    assert not left.unexpected_keys
+    return other
 
 
-def logits_of(network: Network) -> tuple[torch.Tensor, torch.Tensor]:
+def logits_of(other: transformer.Transformer, network: Network, length: int = 7) -> tuple[torch.Tensor, torch.Tensor]:
     """Of the file and of the network itself, on the same tokens, some of them padding."""
-    file = opened(whole_program(network, "toy"))
-    own = file[type(network).__name__](file["TransformerConfig"]()).eval()
-    own.load_state_dict(dict(network.named_parameters()), strict=False)
     numbers = torch.Generator().manual_seed(1)
-    texts = [torch.randint(5, TOY.vocab_size, (2, 7), generator=numbers) for _ in network.stacks]
-    for tokens in texts:
+    texts = {
+        name: torch.randint(5, network.config.vocab_size, (2, length), generator=numbers) for name in network.stacks
+    }
+    for tokens in texts.values():
         tokens[1, 5:] = 0
     with torch.inference_mode(), explicit_path():
-        return own(*texts), network(*texts)
+        return other(texts.get("encoder"), texts.get("decoder")), network(*texts.values())
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_file_computes_what_a_network_of_any_shape_does(shape: str) -> None:
     network = new_network(SHAPES[shape])
     with torch.no_grad():  # biases and norms begin at values that a mistake could hide behind
-        for parameter in network.parameters():
-            parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(3)))
-    file, own = logits_of(network.eval())
+        for values in network.weights().values():
+            values.add_(0.1 * torch.rand(values.shape, generator=torch.Generator().manual_seed(3)))
+    file, own = logits_of(copied(network.eval()), network)
     assert torch.equal(file, own)
+
+
+@pytest.mark.parametrize("name", available_checkpoints())
+def test_the_file_gives_the_logits_of_each_shipped_checkpoint(name: str) -> None:
+    network = load_checkpoint(name, "cpu").model
+    file, own = logits_of(copied(network), network, length=40)
+    assert torch.equal(file, own)
+
+
+def test_the_file_has_every_choice_of_a_network() -> None:
+    assert asdict(transformer.Config()) == asdict(TransformerConfig())
 
 
 def test_a_changed_network_does_not_agree() -> None:
     network = new_network(TOY).eval()
-    file, own = logits_of(network)
-    assert torch.equal(file, own)
-    text = whole_program(network, "toy").replace("scores / self.divisor", "scores")
-    other = opened(text)
-    changed = other["Transformer"](other["TransformerConfig"]()).eval()
-    changed.load_state_dict(dict(network.named_parameters()), strict=False)
-    tokens = torch.arange(5, 12)[None]
-    with torch.inference_mode(), explicit_path():
-        assert not torch.equal(changed(tokens, tokens), network(tokens, tokens))
+    other = copied(network)
+    other.encoder.layers[0].self_attn.divisor *= 2
+    file, own = logits_of(other, network)
+    assert not torch.equal(file, own)
 
 
 def test_the_file_opens_a_checkpoint_in_a_fresh_process_and_gives_its_logits(
     translator, saved_checkpoints: Path, tmp_path: Path
 ) -> None:
     trace = translator.trace(TEXT)
-    (tmp_path / "program.py").write_text(whole_program(translator.model, "en-de"), encoding="utf-8")
+    shutil.copy(transformer.__file__, tmp_path / "program.py")
     folder = saved_checkpoints / DEFAULT_CHECKPOINT
     script = (
         "import pathlib, sys, numpy, torch, program\n"
@@ -91,7 +100,7 @@ def test_the_file_opens_a_checkpoint_in_a_fresh_process_and_gives_its_logits(
         f"src = [*vocabulary.encode({TEXT!r}), program.EOS]\n"
         f"with torch.inference_mode(): logits = model(torch.tensor([src]), torch.tensor([{list(trace.tgt_ids)}]))[0]\n"
         "numpy.save('logits.npy', logits.numpy())\n"
-        "print(program.translate(model, vocabulary, sys.argv[2]))\n"
+        "print(program.run(model, vocabulary, sys.argv[2]))\n"
         "assert not [name for name in sys.modules if name.split('.')[0] in ('model', 'pages', 'viz')]\n"
     )
     command = [sys.executable, "-c", script, str(folder), TEXT]
@@ -100,19 +109,3 @@ def test_the_file_opens_a_checkpoint_in_a_fresh_process_and_gives_its_logits(
     assert made.returncode == 0, made.stderr
     np.testing.assert_array_equal(np.load(tmp_path / "logits.npy"), trace.logits)
     assert made.stdout.strip() == translator.trace(TEXT, beam_size=1).translation
-
-
-def test_the_file_has_nothing_that_only_the_app_needs(translator) -> None:
-    text = whole_program(translator.model, "en-de")
-    for word in ("HookPoint", "cache", "observed", "interven", "model.", "_fused"):
-        assert word not in text.replace("model.safetensors", "").replace("model.named_parameters", "")
-    code = [line for line in text.splitlines() if line.strip() and not line.strip().startswith('"""')]
-    assert len(code) < 170
-
-
-def test_a_network_that_is_not_ours_has_no_file() -> None:
-    class Other(Network):
-        pass
-
-    with pytest.raises(ValueError, match="not a network of this project"):
-        whole_program(Other(TransformerConfig()), "other")

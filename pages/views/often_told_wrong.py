@@ -1,4 +1,4 @@
-"""Common claims, tested: statements that explanations repeat, each with a button."""
+"""Often told wrong: statements that explanations repeat, each with a button where this run can tell, and mistakes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,13 +18,16 @@ from model.analysis.heads.common_claims import (
     untrained_evenness,
 )
 from model.analysis.heads.many_sentences import ManySentences, read_heads
-from model.background.sizes import self_attention_layer
-from model.background.table_1 import lstm_work, recurrent, self_attention
+from model.background.paper_results import TABLE_2
 from model.checkpoints.store import CheckpointError, load_checkpoint, study_checkpoints
 from model.language import Sentence, joined, later, sentence, sentence_of
-from model.trace import KIND_TITLES, Tokens
+from model.trace import Tokens
 from pages.views import Need, OnRequest, Part, Result, Run, View, answer, missing_of, view, views_of
+from pages.views.names import COUNTED
 
+TAB = "Often told wrong"
+HALF = 65_504
+"""the largest number of half precision"""
 CLOSE = 0.1
 """nats a token: less than this counts as no loss"""
 ARTICLES = {"a", "an", "the", "der", "die", "das", "den", "dem", "des", "ein", "eine", "einen", "einem", "einer"}
@@ -71,7 +74,7 @@ def claim(
             return None if missing(run) else (run.opened, run.trace)
 
         request = OnRequest(button, f"claim-{function.__name__}", work, case, icon=":material/play_arrow:")
-        return view(statement, code=code, tab="Tested on this run", on_request=request)(test)
+        return view(statement, code=code, tab=TAB, on_request=request)(test)
 
     return decorate
 
@@ -120,15 +123,8 @@ def sublayers(_: Run, outcome: Mapping[tuple[str, int, str], float]) -> Result:
 
 
 def _sublayer(stack: str, layer: int, name: str) -> Sentence:
-    titles = {
-        "self_attn": sentence(KIND_TITLES[f"{stack}_self"].lower()),
-        "cross_attn": sentence(KIND_TITLES["cross"].lower()),
-        "feed_forward": {
-            "encoder": sentence("encoder feed-forward"),
-            "decoder": sentence("decoder feed-forward"),
-        }[stack],
-    }
-    return sentence("{sublayer} of layer {layer}", sublayer=titles[name], layer=layer)
+    part = "cross" if name == "cross_attn" else f"{stack}_{name.removesuffix('_attn')}"
+    return sentence("{sublayer} of layer {layer}", sublayer=sentence(COUNTED[part]), layer=layer)
 
 
 def _read_articles(run: Run) -> Steps:
@@ -259,24 +255,23 @@ def sharpness(_: Run, outcome: Mapping[int, float] | str) -> Result:
     return Result({}, {"holds": bool(falls.all()), "problem": "", "widths": outcome}, numbers)
 
 
-def _count(run: Run) -> Steps:
-    """Operations of a layer over this text."""
-    config, n = run.opened.config, len(next(iter(run.trace.streams.values())).tokens)
-    d = config.d_model
-    counts = {"attention": self_attention(n, d).operations, "recurrence": recurrent(n, d).operations}
-    yield 1.0, {"n": n, "d": d, "whole": self_attention_layer(config, n).total, "lstm": lstm_work(n, d)} | counts
-
-
-@claim(
-    "Self-attention costs more than recurrence.",
-    "Count the operations for this text",
-    _count,
-    Need.OWN_LAYERS,
-    code=(self_attention, recurrent, self_attention_layer, lstm_work),
-)
-def costs(_: Run, outcome: Mapping[str, int]) -> Result:
-    """Operations of a layer of self-attention and of a recurrent one, by Table 1 and with the projections."""
-    return Result({}, {"holds": outcome["attention"] > outcome["recurrence"]} | dict(outcome), outcome)
+@view(TAB)
+def mistakes(run: Run) -> Result:
+    """What much-read explanations get wrong, what is right, and where to see it."""
+    systems = {row.system: row for row in TABLE_2}
+    base = systems["Transformer, base"].en_de_operations
+    largest = max(float(np.abs(one.scores).max()) for one in run.trace.attentions.values())
+    facts = {
+        "n": len(next(iter(run.trace.streams.values())).tokens),
+        "d": run.opened.config.d_model,
+        "gnmt": systems["GNMT + RL"].en_de_operations / base,
+        "convs2s": systems["ConvS2S"].en_de_operations / base,
+        "largest": largest,
+        "half": HALF,
+        "sublayers": len(run.trace.sublayers) if run.trace.streams else None,
+        "norm_after": next((s for s in run.trace.streams.values() if s.last_norm), None) is not None,
+    }
+    return Result(facts=facts)
 
 
 @answer
