@@ -114,5 +114,6 @@ def test_a_row_of_an_encoder_is_about_its_own_token_and_one_of_a_decoder_about_t
         offer = menu.offer(run, values)
         assert offer.start == 2
         assert all((ARROW in label) == bool(after) for label in offer.options.values())
+        assert menu.named(run, values, f"{offer.options[2].partition(ARROW)[0]}{ARROW}dog") == [2] * (not after)
     said = {token.text for token in tokens_of(trace, run.kind)}
     assert ("<mask>" in said) == (family == "mlm")
