@@ -619,6 +619,11 @@ class Stream:
     last_norm: Norm | None = None
     """the norm after the last layer, which made `final`; None: there is none, or it could not be read"""
 
+    @property
+    def following(self) -> Tokens | None:
+        """What each row predicts where that is the token after its own; an encoder's row is about its own token."""
+        return self.predicts if self.name == "decoder" else None
+
 
 @dataclass(frozen=True)
 class Candidate:

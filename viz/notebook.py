@@ -173,7 +173,7 @@ def _weights(trace: Any, kind: str, layer: int) -> tuple[np.ndarray, np.ndarray]
 def _texts(trace: Any, kind: Any) -> tuple[Sequence[str], Sequence[str], Sequence[str] | None]:
     """Pieces of the queries, of the keys, and of what each query's row should predict, if it predicts the next one."""
     queries, keys = trace.streams[kind.queries], trace.streams[kind.keys]
-    predicts = queries.predicts.labels if kind.queries == "decoder" and queries.predicts else None
+    predicts = queries.following.labels if queries.following else None
     return queries.tokens.labels, keys.tokens.labels, predicts
 
 

@@ -16,8 +16,12 @@ class Verbatim(str):
 
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
-NAMED = re.compile(r"(<0x..>)+|</?(s|pad|unk|mask|bos|eos|cls|sep)>|<\|[^|]+\|>|\[[A-Z]+\]")
-"""how tokens that are no text are written: <s>, <0xF0>, <|endoftext|>, [CLS]"""
+NAMED = re.compile(
+    r"(<0x..>)+|</?(s|pad|unk|mask|bos|eos|cls|sep|image|[a-z]+(_[a-z\d]+)+)>|<\|[^|]+\|>|\[[A-Z]+\]"
+    r"|__[a-z]{2,3}__|[a-z]{2}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3}"
+)
+"""how tokens that are no text are written: <s>, <0xF0>, <|endoftext|>, [CLS], <extra_id_0>; and languages:
+__de__, de_DE, deu_Latn"""
 ARROW = " → "
 """in the name of a decoder row, between what it reads and what it predicts"""
 MOST_ROOM = 104

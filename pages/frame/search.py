@@ -96,7 +96,7 @@ def tokens_of(trace: Trace, kind: str) -> tuple[Token, ...]:
     for name, stream in trace.streams.items():
         kinds = [each.name for each in trace.kinds if each.queries == name]
         if kinds:
-            shown = labels((stream.predicts or stream.tokens).labels)
+            shown = labels((stream.following or stream.tokens).labels)
             chosen = kind if kind in kinds else kinds[0]
             found += [Token(text, row, chosen, stream.label) for row, text in enumerate(shown)]
     return tuple(found)

@@ -30,7 +30,7 @@ def pieces(source: str) -> Iterator[tuple[bool, str]]:
     for line in re.findall(r".*\n|.+", source):
         opened = verbatim or next((mark for mark in ("$$", "```") if line.startswith(mark)), "")
         is_set = line.startswith("{% set ")
-        if line.startswith(("% ", "# ", "---", "{#")) or line.strip() in ("```", ":::"):
+        if line.startswith(("% ", "# ", "---", "{#")) or line.strip() in ("", "```", ":::"):
             yield False, line
         elif opened == "$$" and not is_set:
             yield from _stripped(line, _IN_FORMULA)

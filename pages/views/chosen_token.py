@@ -50,7 +50,7 @@ def row_in(run: Run, stream: str) -> int:
     if stream == run.stream.name:
         return query_of(run)
     tokens = run.trace.streams[stream]
-    return _worth_a_look((tokens.predicts or tokens.tokens).labels)
+    return _worth_a_look((tokens.following or tokens.tokens).labels)
 
 
 def first_query(run: Run) -> int:

@@ -10,6 +10,7 @@ from model.language import Numeral, speaking, tr
 from model.run import TAUS, Run
 from pages.text import languages
 from viz.labels import say_label
+from viz.tokens import ARROW
 
 
 @dataclass(frozen=True)
@@ -127,10 +128,11 @@ class Control:
 
     def named(self, run: Run, chosen: Mapping[str, Any], label: str) -> list[Any]:
         """The option that has this label in any language, or is written so, in a list; an empty one: there is none."""
+        names = label, label.partition(ARROW)[0]  # as an older link has the row of an encoder
         for one in languages().values():
             with speaking(one):
-                offer = self.offer(run, chosen)
-            if found := [value for value, text in (offer.options or {}).items() if label in (text, str(value))]:
+                offered = self.offer(run, chosen).options or {}
+            if found := [value for value, text in offered.items() if text in names or label == str(value)]:
                 return found[:1]
         return []
 

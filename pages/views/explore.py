@@ -40,7 +40,7 @@ def sides_of(run: Run) -> list[Side]:
 
 def _first(stream: Stream) -> int:
     """The token that row 0 stands for: what it predicts, where rows predict what follows, else what it reads."""
-    return int(stream.name == "decoder" and stream.predicts is not None)
+    return int(stream.following is not None)
 
 
 def _tokens(run: Run, stream: Stream) -> tuple[list[str], list[float | None]]:

@@ -34,7 +34,7 @@ COSINE = Scale(-1, 1, SIGNED, "cosine<br>−1 to 1")
 def _rows(run: Run, stack: str) -> dict[int, str]:
     """The tokens of a stack by position; in a decoder with what each row predicts."""
     stream = run.trace.streams[stack]
-    return dict(enumerate(row_names(stream.tokens.labels, stream.predicts.labels if stream.predicts else None)))
+    return dict(enumerate(row_names(stream.tokens.labels, stream.following.labels if stream.following else None)))
 
 
 def _measured(run: Run, stack: str) -> StreamMeasures:

@@ -116,7 +116,7 @@ def _self_attention(run: Run) -> Attention:
 
 def _tokens(run: Run) -> dict[int, str]:
     stream = run.stream
-    return dict(enumerate(row_names(stream.tokens.labels, stream.predicts.labels if stream.predicts else None)))
+    return dict(enumerate(row_names(stream.tokens.labels, stream.following.labels if stream.following else None)))
 
 
 TOKEN = menu("Token", _tokens, query_of, key="since_token", follows=True)

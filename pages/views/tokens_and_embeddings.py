@@ -51,7 +51,7 @@ SIDE = choice(
 def _chosen(run: Run, side: str) -> int:
     """The chosen token; a row of the decoder is about the one that it predicts, which the next row reads."""
     stream = _stream(run, side)
-    return min(row_in(run, stream.name) + (stream.predicts is not None), len(stream.tokens) - 1)
+    return min(row_in(run, stream.name) + (stream.following is not None), len(stream.tokens) - 1)
 
 
 POSITION = number(

@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from model.checkpoints.store import load_checkpoint
 from model.run import Run
+from pages.frame.search import tokens_of
 from pages.frame.url import RENAMED
+from pages.views import layer_by_layer, since_2017, tokens_and_embeddings
 from pages.views.chosen_token import first_key, first_query, key_of, query_of
 from pages.widgets import controls
-from viz.tokens import word
+from viz.tokens import ARROW, word
 
 TYPED = {"source": "a dog and a cat", "target": "Typed", "typed": "Ein Hund mit einer Katze."}
 
@@ -95,3 +98,22 @@ def test_layer_by_layer_begins_with_the_chosen_token(open_app: Callable, kind: s
     app = open_app("pages/layer_by_layer.py", **TYPED, kind=kind, query="2")
     assert app.segmented_control(key="layers_stack").value == stack
     assert app.selectbox(key="layers_token").value == 2
+
+
+@pytest.mark.parametrize(("family", "after"), [("mlm", 0), ("lm", 1)])
+def test_a_row_of_an_encoder_is_about_its_own_token_and_one_of_a_decoder_about_the_next(
+    families: Path, family: str, after: int
+) -> None:
+    opened = load_checkpoint(families / family)
+    trace = opened.trace("a dog <mask> a cat" if family == "mlm" else "a dog and a cat")
+    run = replace(Run.of(opened, trace, ""), query=2)
+    (stack,) = trace.streams
+    side = tokens_and_embeddings.SIDES[stack]
+    assert tokens_and_embeddings.POSITION.offer(run, {"side": side}).start == 2 + after
+    for menu, values in ((layer_by_layer.TOKEN, {"stack": stack}), (since_2017.TOKEN, {})):
+        offer = menu.offer(run, values)
+        assert offer.start == 2
+        assert all((ARROW in label) == bool(after) for label in offer.options.values())
+        assert menu.named(run, values, f"{offer.options[2].partition(ARROW)[0]}{ARROW}dog") == [2] * (not after)
+    said = {token.text for token in tokens_of(trace, run.kind)}
+    assert ("<mask>" in said) == (family == "mlm")

@@ -11,6 +11,8 @@ from viz.tokens import MOST_ROOM, as_markdown, as_plotly, labels, text_width
 def test_pieces_that_continue_a_word_have_a_hyphen_and_tokens_with_a_name_have_none() -> None:
     pieces = ["\u2581play", "ing", ".", "<s>", "[CLS]", "<|endoftext|>", "<0xF0><0x9F>", "[cls]"]
     assert labels(pieces) == ["play", "-ing", ".", "<s>", "[CLS]", "<|endoftext|>", "<0xF0><0x9F>", "-[cls]"]
+    others = ["<extra_id_0>", "<start_of_turn>", "<image>", "__de__", "de_DE", "deu_Latn"]
+    assert labels(others) == others
 
 
 def test_room_for_labels_grows_with_the_widest_and_has_a_limit() -> None:

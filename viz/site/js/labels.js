@@ -1,4 +1,4 @@
-// Tokens as text on screen, as viz/tokens.py writes them.
+// Tokens as text on screen, as viz/tokens.py writes those of this project's models.
 
 const NAMED = /^(?:(?:<0x..>)+|<\/?(?:s|pad|unk|mask|bos|eos|cls|sep)>|<\|[^|]+\|>|\[[A-Z]+\])$/;
 
