@@ -20,19 +20,27 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="session")
 def server_runs() -> Iterator[None]:
     """What a server does once, each AppTest does in every run, which takes longer than the page: it scans every
-    installed package for components, and takes the folder `pages` for a multipage app of the older kind."""
+    installed package for components, and takes the folder `pages` for a multipage app of the older kind. And who waits
+    for a run sleeps until it ends: asking a thousand times a second takes the interpreter away from it each time."""
     from streamlit.components.v2 import manifest_scanner
     from streamlit.runtime.pages_manager import PagesManager
     from streamlit.runtime.scriptrunner import script_runner
+    from streamlit.testing.v1 import local_script_runner
 
     def run_main_script(path: str) -> None:
         PagesManager.uses_pages_directory = False
         exec(compiled(path), {"__name__": "__main__", "__file__": path})
 
+    def wait(runner: Any, timeout: float) -> None:
+        runner._script_thread.join(timeout)
+        ask(runner, 0 if runner._script_thread.is_alive() else timeout)
+
     compiled = cache(lambda path: compile(Path(path).read_bytes(), path, "exec"))
+    ask = local_script_runner.require_widgets_deltas
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
         patch.setattr(script_runner, "_mpa_v1", run_main_script)
+        patch.setattr(local_script_runner, "require_widgets_deltas", wait)
         yield
 
 
