@@ -136,7 +136,13 @@ def shown_name(name: str) -> str:
 
     Where something else is called so, as many of the folders above it stand before it as tell the two apart.
     """
-    return _shown_names().get(name, name)
+    return shown_names([name])[name]
+
+
+def shown_names(names: Sequence[str]) -> dict[str, str]:
+    """`shown_name` of each of them, for which the folders of all models are looked at once."""
+    shown = _shown_names() if any(name in offered_models() for name in names) else {}
+    return {name: shown.get(name, name) for name in names}
 
 
 def shown_message(error: Exception | str) -> str:

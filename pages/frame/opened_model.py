@@ -19,6 +19,7 @@ from model.checkpoints.store import (
     offered_models,
     shown_message,
     shown_name,
+    shown_names,
     study_checkpoints,
 )
 from model.language import tr
@@ -50,7 +51,7 @@ def offered_checkpoints(key: str) -> dict[str, str]:
         st.session_state.setdefault(key, asked)
     chosen = st.session_state.get(key) or asked
     studies = (name for name in study_checkpoints() if name == chosen)
-    return {name: shown_name(name) for name in (*others, *available_checkpoints(), *studies)}
+    return shown_names([*others, *available_checkpoints(), *studies])
 
 
 def opened_checkpoint() -> str:

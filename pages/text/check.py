@@ -278,6 +278,7 @@ def _placeholders(text: str) -> set[tuple[str, str]]:
     return {(name, form or "") for _, name, form, _ in Formatter().parse(text) if name is not None}
 
 
+@cache
 def _names(text: str) -> frozenset[str]:
     """What a section or a message names: facts, and where links lead."""
     template = Environment().parse(re.sub(r"^% (.+)$", r"{% \1 %}", text, flags=re.MULTILINE))

@@ -1,7 +1,5 @@
 """The recurrent models compute what their papers say, and the shipped ones do what their table says."""
 
-import math
-
 import pytest
 import torch
 
@@ -76,22 +74,18 @@ def test_a_run_is_what_the_model_writes_and_its_weights_sum_to_1(name: str) -> N
 @torch.no_grad()
 def test_the_gradient_is_that_of_central_differences(name: str) -> None:
     model, texts, step = training.new_letters_model(name, 0).double().eval(), ["bca"], 1e-5
+    length, width = len(texts[0]) + 1, model.config.d_model if name == TRANSFORMER else model.embedding.embedding_dim
+    # Each number of the embedded source moved alone, all in one batch: (moved number, position, dimension).
+    moved = step * torch.eye(length * width, dtype=torch.double).unflatten(-1, (length, width))
     tgt = targets(texts)
-    width = model.config.d_model if name == TRANSFORMER else model.embedding.embedding_dim
 
-    def loss(change: torch.Tensor) -> float:
-        with editing(model, {embedding_point(model): lambda embedded: embedded + change}):
-            logits = model(sources(texts), tgt[:, :-2])[0, -1]
-        return -logits.log_softmax(-1)[tgt[0, -2]].item()
+    def losses(changes: torch.Tensor) -> torch.Tensor:
+        with editing(model, {embedding_point(model): lambda embedded: embedded + changes}):
+            logits = model(sources(texts * len(changes)), tgt[:, :-2].expand(len(changes), -1))[:, -1]
+        return -logits.log_softmax(-1)[:, tgt[0, -2]]
 
-    expected = []
-    for position in range(len(texts[0]) + 1):
-        slopes = []
-        for dimension in range(width):
-            change = torch.zeros(1, len(texts[0]) + 1, width, dtype=torch.double)
-            change[0, position, dimension] = step
-            slopes.append((loss(change) - loss(-change)) / (2 * step))
-        expected.append(math.hypot(*slopes))
+    slopes = (losses(moved) - losses(-moved)) / (2 * step)
+    expected = slopes.unflatten(0, (length, width)).norm(dim=-1).tolist()
     assert loss_gradient(model, texts)[0].tolist() == pytest.approx(expected, rel=1e-4)
 
 
