@@ -44,10 +44,19 @@ ENTRY = """\
 ENVIRONMENT = {"PATH": "", "OMP_NUM_THREADS": "1"}
 
 
-def blocks() -> dict[str, str]:
-    """Path named in its first line -> the block of code or text of the README."""
-    named = re.findall(r"```(?:python|markdown)\n(?:#|<!--) ([\w/]+\.(?:py|md))[^\n]*\n(.*?)```", README, re.DOTALL)
-    return dict(named)
+def blocks() -> list[tuple[str, str, str]]:
+    """Path, place in that file, and the block of code or text, as the README names and prints them."""
+    first_line = r"(?:#|<!--) ([\w/]+\.(?:py|md)), ([^\n]+?)(?: -->)?"
+    return re.findall(rf"```(?:python|markdown)\n{first_line}\n(.*?)```", README, re.DOTALL)
+
+
+def put(path: Path, place: str, block: str) -> None:
+    """Write a block where the README says: at the end of a file, or before the line that it names."""
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    at = len(lines) if place == "at its end" else lines.index(f"{place.removeprefix('before ')}\n")
+    apart = "\n\n" if path.suffix == ".py" else "\n"
+    added = f"{apart}{block}" if at == len(lines) else f"{block}{apart}"
+    path.write_text("".join([*lines[:at], added, *lines[at:]]), encoding="utf-8")
 
 
 def run(folder: Path, *command: str, **environment: str) -> str:
@@ -70,16 +79,15 @@ def with_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     for name in ("pages", "viz", "model", ".streamlit"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__", "browser", "soak"))
     for name in ("app.py", "pyproject.toml"):
         shutil.copy(ROOT / name, folder)
-    recipe = blocks()
+    (module, before, view), (text, before_text, words) = blocks()
+    put(folder / module, before, view)
+    put(folder / text, before_text, words)
     shutil.copy(folder / "pages/masks.py", folder / "pages/largest_weights.py")
     insert(folder / "pages/__init__.py", r'"Beyond": \(\n', ENTRY)
-    view, words = recipe["pages/views/masks.py"], recipe["pages/text/masks.md"]
-    for path, added in (("pages/views/masks.py", f"\n\n{view}"), ("pages/text/masks.md", f"\n{words}")):
-        with (folder / path).open("a", encoding="utf-8") as file:
-            file.write(added)
-    imports = (folder / "pages/views/masks.py").read_text("utf-8").partition("MOST_PADS")[0]
+    imports = (folder / module).read_text("utf-8").partition("MOST_PADS")[0]
     (folder / "pages/views/largest_weights.py").write_text(f"{imports}\n{view}", encoding="utf-8")
     (folder / "pages/text/largest_weights.md").write_text(words, encoding="utf-8")
     return folder
@@ -118,6 +126,11 @@ def test_the_recipe_passes_make_lint(rule: str, with_recipe: Path) -> None:
     command = [str(Path(sys.executable).parent / program), *options, *files]
     done = subprocess.run(command, cwd=with_recipe, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_recipe_passes_the_tests_that_hold_views(with_recipe: Path) -> None:
+    """Those of its own cases, and that text and module have the same views in the same order."""
+    run(with_recipe, "-m", "pytest", "-q", "-x", "tests/pages/test_views.py", "-k", "every_section or masks.rows")
 
 
 def test_the_map_names_what_is_there() -> None:
