@@ -1,4 +1,4 @@
-# make run     opens the app in the browser; PORT=8502 make run: on another port
+# make run     opens the app in the browser, or without a desktop says its address; PORT=8502 make run: on another port
 # make test    runs every test; ARGS="tests/viz -k heads" make test: some of them;
 #              ARGS="tests/bench tests/soak" make test: those of the two programs below
 # make check   lint, and the tests of what has changed since the last commit: those that import it or have its name
@@ -40,7 +40,7 @@ PARSES := .venv-parses
 .DELETE_ON_ERROR:
 
 run: $(VENV)/installed
-	$(BIN) -m streamlit run app.py --server.port $(PORT) --server.address localhost -- --local
+	$(BIN) -m streamlit run app.py --server.port $(PORT) --server.address localhost -- --local --browser
 
 site: $(VENV)/installed
 	@test -n "$(OUT)" || { echo "Say where the page goes: make site OUT=DIR" >&2; exit 1; }
@@ -83,16 +83,16 @@ $(PARSES)/$(PARSER):
 	$(PARSES)/bin/python -m pip install --disable-pip-version-check "spacy>=3.8,<3.9" "$(PARSER)>=3.8,<3.9"
 	touch $@
 
-lint: $(VENV)/installed-tests
+lint: $(VENV)/installed-lint
 	$(BIN) -m ruff format --check .
 	$(BIN) -m ruff check .
 	$(VENV)/bin/lint-imports
 	$(BIN) -m pages.text.check
 
-words: $(VENV)/installed-tests
+words: $(VENV)/installed-lint
 	$(BIN) -m pages.text.update $(ARGS)
 
-format: $(VENV)/installed-tests
+format: $(VENV)/installed-lint
 	$(BIN) -m ruff format .
 	$(BIN) -m ruff check --fix .
 
@@ -107,10 +107,14 @@ $(VENV)/installed: requirements.txt | $(VENV)/pyvenv.cfg
 	$(PIP) -r requirements.txt
 	@touch $@
 
-$(VENV)/installed-tests: requirements.txt tests/requirements.txt | $(VENV)/pyvenv.cfg
-	$(PIP) -r tests/requirements.txt
+$(VENV)/installed-lint: requirements.txt tests/lint-requirements.txt | $(VENV)/pyvenv.cfg
+	$(PIP) -r tests/lint-requirements.txt
 	@touch $@ $(VENV)/installed
 
-$(VENV)/installed-bench: requirements.txt tests/requirements.txt tests/bench/requirements.txt | $(VENV)/pyvenv.cfg
+$(VENV)/installed-tests: requirements.txt tests/lint-requirements.txt tests/requirements.txt | $(VENV)/pyvenv.cfg
+	$(PIP) -r tests/requirements.txt
+	@touch $@ $(VENV)/installed $(VENV)/installed-lint
+
+$(VENV)/installed-bench: requirements.txt tests/lint-requirements.txt tests/requirements.txt tests/bench/requirements.txt | $(VENV)/pyvenv.cfg
 	$(PIP) -r tests/bench/requirements.txt
-	@touch $@ $(VENV)/installed $(VENV)/installed-tests
+	@touch $@ $(VENV)/installed $(VENV)/installed-lint $(VENV)/installed-tests
