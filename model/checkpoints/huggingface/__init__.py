@@ -6,6 +6,11 @@ opened = open_model(model, tokenizer)      # or the path of a folder that `save_
 opened.trace("text").attention("decoder_self", 0).pattern
 """
 
-from model.checkpoints.huggingface.opening import open_model
+from model.extras import say_missing
+
+try:
+    from model.checkpoints.huggingface.opening import open_model
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(say_missing(error), name=error.name) from error
 
 __all__ = ["open_model"]
