@@ -24,6 +24,7 @@ from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, HeadGate, SublayerOff
 from model.interventions.link import decode, encode
 from model.language import ENGLISH
+from pages.site.__main__ import describe
 from pages.site.build import MORE, PLACE, SENTENCE, build
 from pages.text import languages
 from viz.site.scripts import SITE
@@ -72,6 +73,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     build(folder, str(ROOT / "checkpoints/en-de"), APP)
     return folder
+
+
+def test_what_was_built_is_listed_with_its_sizes(site: Path) -> None:
+    lines = describe(site).splitlines()
+    listed = {name: float(size) for size, _, name in (line.split() for line in lines[:-2])}
+    assert listed == {path.name: pytest.approx(path.stat().st_size / 1e6, abs=0.06) for path in site.iterdir()}
+    assert f"--directory {site}" in lines[-1]
 
 
 @contextmanager
