@@ -1,14 +1,26 @@
 """What the README promises: its recipe for a view works as printed, its map and its links lead somewhere."""
 
+import ast
+import base64
+import gzip
+import html
 import json
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from plotly.offline import get_plotlyjs
+
+from model.checkpoints.translator import Translator
+from model.run import Run
+from pages.views import masks
+from pages.views.heads_and_layers import all_heads
+from tests.model.checkpoints.huggingface.folders import save_chat_model
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -131,6 +143,43 @@ def test_the_recipe_passes_make_lint(rule: str, with_recipe: Path) -> None:
 def test_the_recipe_passes_the_tests_that_hold_views(with_recipe: Path) -> None:
     """Those of its own cases, and that text and module have the same views in the same order."""
     run(with_recipe, "-m", "pytest", "-q", "-x", "tests/pages/test_views.py", "-k", "every_section or masks.rows")
+
+
+def test_a_tab_in_a_notebook_takes_no_more_than_its_picture_needs(translator: Translator) -> None:
+    """Plotly comes packed, and not at all where nothing is drawn with it."""
+    run = Run.of(translator, translator.trace("A dog."))
+    page = html.unescape(masks.orders(run)._repr_html_())
+    assert len(page) < 2.5e6
+    (code,) = re.findall(r"unpack\('([^']+)'\)", page)
+    assert gzip.decompress(base64.b64decode(code)).decode() == get_plotlyjs()
+    assert "unpack(" not in all_heads(run)._repr_html_()
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/notebook.md", "docs/huggingface.md"])
+def test_every_block_of_python_runs_as_in_a_notebook(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Statement by statement; what a line gives is drawn, as that of the last line of a cell is."""
+    if name == "docs/huggingface.md":
+        save_chat_model(tmp_path / "path/to/folder")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / name).read_text("utf-8"), re.DOTALL):
+        if "downloads/" in block or block.startswith("# pages/"):  # a model from the network; the recipe, tested above
+            continue
+        for statement in ast.parse(block).body:
+            if isinstance(statement, ast.Expr):
+                given = eval(compile(ast.Expression(statement.value), name, "eval"), names)
+                assert getattr(given, "_repr_html_", lambda: "none to draw")()
+            else:
+                exec(compile(ast.Module([statement], []), name, "exec"), names)
+    assert names
+
+
+def test_no_other_document_has_python_that_is_not_run() -> None:
+    documents = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    with_python = [path.relative_to(ROOT).as_posix() for path in documents if "```python" in path.read_text("utf-8")]
+    assert with_python == ["README.md", "docs/huggingface.md", "docs/notebook.md"]
 
 
 def test_the_map_names_what_is_there() -> None:
