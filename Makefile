@@ -17,7 +17,7 @@
 #              ARGS="class --training" make soak: beside them one trains and one teaches a correction
 # make heads TEXT=lines.txt OF="what they are"   measures what every head does over 10,000 lines of TEXT, with parses;
 #              CHECKPOINTS="en-de everyday-lm", WITHOUT="train.tsv ...": lines to leave out, ALIGN=train.tsv, SENTENCES=1000
-# Each makes .venv by itself and installs the pinned requirements into it when they have changed.
+# Each makes .venv by itself and installs the requirements into it when they have changed, as deploy/constraints.txt pins them.
 # Another interpreter: make run PYTHON=/path/to/python3.12
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,\
@@ -25,7 +25,8 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 py
 VENV := .venv
 PORT ?= 8501
 BIN := $(VENV)/bin/python
-PIP := $(BIN) -m pip install --disable-pip-version-check
+CONSTRAINTS := deploy/constraints.txt
+PIP := $(BIN) -m pip install --disable-pip-version-check -c $(CONSTRAINTS)
 
 # Threads that spin while they wait for work starve the other visitors' threads: let them sleep.
 export OMP_WAIT_POLICY := PASSIVE
@@ -103,18 +104,18 @@ $(VENV)/pyvenv.cfg:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or name it with PYTHON=..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
-$(VENV)/installed: requirements.txt | $(VENV)/pyvenv.cfg
+$(VENV)/installed: requirements.txt $(CONSTRAINTS) | $(VENV)/pyvenv.cfg
 	$(PIP) -r requirements.txt
 	@touch $@
 
-$(VENV)/installed-lint: requirements.txt tests/lint-requirements.txt | $(VENV)/pyvenv.cfg
+$(VENV)/installed-lint: requirements.txt $(CONSTRAINTS) tests/lint-requirements.txt | $(VENV)/pyvenv.cfg
 	$(PIP) -r tests/lint-requirements.txt
 	@touch $@ $(VENV)/installed
 
-$(VENV)/installed-tests: requirements.txt tests/lint-requirements.txt tests/requirements.txt | $(VENV)/pyvenv.cfg
+$(VENV)/installed-tests: requirements.txt $(CONSTRAINTS) tests/lint-requirements.txt tests/requirements.txt | $(VENV)/pyvenv.cfg
 	$(PIP) -r tests/requirements.txt
 	@touch $@ $(VENV)/installed $(VENV)/installed-lint
 
-$(VENV)/installed-bench: requirements.txt tests/lint-requirements.txt tests/requirements.txt tests/bench/requirements.txt | $(VENV)/pyvenv.cfg
+$(VENV)/installed-bench: requirements.txt $(CONSTRAINTS) tests/lint-requirements.txt tests/requirements.txt tests/bench/requirements.txt | $(VENV)/pyvenv.cfg
 	$(PIP) -r tests/bench/requirements.txt
 	@touch $@ $(VENV)/installed $(VENV)/installed-lint $(VENV)/installed-tests
