@@ -19,6 +19,8 @@
 #              CHECKPOINTS="en-de everyday-lm", WITHOUT="train.tsv ...": lines to leave out, ALIGN=train.tsv, SENTENCES=1000
 # Each makes .venv by itself and installs the requirements into it when they have changed, as deploy/constraints.txt pins them.
 # Another interpreter: make run PYTHON=/path/to/python3.12
+# A smaller PyTorch, as in the Dockerfile: make run TORCH=torch==2.13.0+cpu PIP_EXTRA_INDEX_URL=..., with the address that
+# is on PyTorch's "Get started" page
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,\
 	$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
@@ -26,7 +28,7 @@ VENV := .venv
 PORT ?= 8501
 BIN := $(VENV)/bin/python
 CONSTRAINTS := deploy/constraints.txt
-PIP := $(BIN) -m pip install --disable-pip-version-check -c $(CONSTRAINTS)
+PIP := $(BIN) -m pip install --disable-pip-version-check -c $(CONSTRAINTS) $(TORCH)
 
 # Threads that spin while they wait for work starve the other visitors' threads: let them sleep.
 export OMP_WAIT_POLICY := PASSIVE

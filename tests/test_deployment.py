@@ -1,6 +1,7 @@
 """The files that serve the app to others: what a container may do, and that the app needs no more."""
 
 import re
+import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from importlib import metadata
@@ -89,6 +90,17 @@ def test_every_package_that_the_tests_run_with_is_pinned() -> None:
     assert found.items() <= pinned.items()
     for path in ("Makefile", "Dockerfile"):
         assert "deploy/constraints.txt" in (ROOT / path).read_text("utf-8")
+
+
+def test_make_takes_a_smaller_pytorch_as_the_image_does() -> None:
+    command = ["make", "--dry-run", "VENV=none", "TORCH=torch==2.13.0+cpu", "PYTHON=python", "run"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert (
+        "-m pip install --disable-pip-version-check -c deploy/constraints.txt torch==2.13.0+cpu -r requirements" in said
+    )
+    assert re.search(
+        r"^RUN pip install .*-c deploy/constraints.txt \$TORCH -r", (ROOT / "Dockerfile").read_text(), re.M
+    )
 
 
 def test_the_user_of_the_image_is_the_one_that_kubernetes_runs() -> None:
