@@ -1,5 +1,6 @@
 """The static page: what it weighs, what it asks for, and that it says and draws what Python computes."""
 
+import base64
 import dataclasses
 import gzip
 import json
@@ -218,6 +219,30 @@ def test_the_page_keeps_to_its_budgets(site: Path, name: str) -> None:
     assert len(before.encode()) <= 500_000
     (weights,) = site.glob("*.safetensors")
     assert weights.read_bytes() == (ROOT / "checkpoints/en-de/model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("name", PAGES.values())
+def test_the_file_alone_has_the_model_in_small_scripts(site: Path, name: str) -> None:
+    """One of megabytes takes WebKit up to half a minute, in which it draws nothing."""
+    alone = (site / name.replace("index", "attention-explorer")).read_text("utf-8")
+    scripts = re.findall("<script[^>]*>(.*?)</script>", alone, re.DOTALL)
+    assert max(map(len, scripts)) < 500_000
+    for file in ("model.safetensors", "tokenizer.model"):
+        parts = re.findall(rf'<script type="text/plain" class="{file}">(.*?)</script>', alone)
+        assert max(map(len, parts)) <= 200_000
+        assert b"".join(map(base64.b64decode, parts)) == (ROOT / "checkpoints/en-de" / file).read_bytes()
+
+
+def test_a_page_on_a_disk_names_the_file_that_has_the_model_inside(
+    site: Path, open_page: Callable[..., Reader]
+) -> None:
+    reader = open_page((site / PAGES["de"]).as_uri())
+    said = reader.until(lambda: reader.page.inner_text("#note"), "nothing was said")
+    assert "attention-explorer.de.html" in said
+    assert set(reader.page.locator(".picture-note").all_text_contents()) == {said}, "a picture still waits"
+    reader.page.get_by_role("textbox").first.fill(TYPED)
+    reader.page.get_by_role("textbox").first.press("Enter")
+    assert reader.page.inner_text("#note") == said
 
 
 def test_each_language_has_its_page_and_leads_to_the_others(site: Path) -> None:
