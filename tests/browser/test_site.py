@@ -590,6 +590,20 @@ def test_everybody_can_read_it_on_a_phone_too(address: str, open_page: Callable[
     assert {each["id"]: [node["html"][:120] for node in each["nodes"]] for each in found} == {}
 
 
+@pytest.mark.parametrize(("width", "height"), [(320, 568), (360, 640)])
+def test_a_small_phone_shows_more_of_the_picture_than_of_what_stands_over_it(
+    address: str, open_page: Callable[..., Reader], width: int, height: int
+) -> None:
+    """In German, whose words are longer."""
+    viewport = {"width": width, "height": height}
+    reader = open_page(address + PAGES["de"], viewport=viewport, route=lambda route: route.abort())
+    reader.until_drawn("model")
+    reader.until_drawn("heads")
+    assert reader.page.evaluate("document.documentElement.scrollWidth") == width
+    over = sum(reader.page.locator(name).first.bounding_box()["height"] for name in ("nav", "#model-picture .panel"))
+    assert over < 0.4 * height
+
+
 def test_a_browser_that_cannot_run_it_says_so_and_keeps_the_translation(
     address: str, open_page: Callable[..., Reader]
 ) -> None:
