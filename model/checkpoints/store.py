@@ -234,7 +234,7 @@ def _hugging_face(name: str) -> ModuleType:
             sentence(
                 "Opening {name} needs the transformers library ({error}). Stop the app and run: {command}",
                 name=name,
-                error=sentence_of(error.__cause__ or error),
+                error=sentence_of(error),
                 command=HUGGING_FACE,
             )
         ) from error

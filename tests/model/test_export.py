@@ -196,7 +196,7 @@ def test_what_a_sentence_says_to_install_has_the_package_and_is_an_extra():
 
 def test_a_notebook_without_transformers_is_told_what_installs_it():
     """In a process of its own: what was imported before would stay."""
-    program = "import sys; sys.modules['transformers'] = None; import model.checkpoints.huggingface"
+    program = "import sys; sys.modules['transformers'] = None; from model.checkpoints.huggingface import open_model"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     last = done.stderr.strip().splitlines()[-1]
     assert last == f"ModuleNotFoundError: transformers is not installed. Run: {EXTRAS['transformers']}"
