@@ -14,7 +14,8 @@ ENV OMP_WAIT_POLICY=PASSIVE PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 MPLCONF
 RUN useradd --create-home --uid 1000 explorer
 WORKDIR /home/explorer/app
 COPY requirements.txt .
-RUN pip install --no-cache-dir $TORCH -r requirements.txt
+COPY deploy/constraints.txt deploy/
+RUN pip install --no-cache-dir -c deploy/constraints.txt $TORCH -r requirements.txt
 # Owned by root: the app writes nothing, and whoever breaks into it cannot change it.
 COPY . .
 RUN python -m compileall -q app.py model pages viz

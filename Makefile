@@ -1,4 +1,4 @@
-# make run     opens the app in the browser; PORT=8502 make run: on another port
+# make run     opens the app in the browser, or without a desktop says its address; PORT=8502 make run: on another port
 # make test    runs every test; ARGS="tests/viz -k heads" make test: some of them;
 #              ARGS="tests/bench tests/soak" make test: those of the two programs below
 # make check   lint, and the tests of what has changed since the last commit: those that import it or have its name
@@ -17,15 +17,18 @@
 #              ARGS="class --training" make soak: beside them one trains and one teaches a correction
 # make heads TEXT=lines.txt OF="what they are"   measures what every head does over 10,000 lines of TEXT, with parses;
 #              CHECKPOINTS="en-de everyday-lm", WITHOUT="train.tsv ...": lines to leave out, ALIGN=train.tsv, SENTENCES=1000
-# Each makes .venv by itself and installs the pinned requirements into it when they have changed.
+# Each makes .venv by itself and installs the requirements into it when they have changed, as deploy/constraints.txt pins them.
 # Another interpreter: make run PYTHON=/path/to/python3.12
+# A smaller PyTorch, as in the Dockerfile: make run TORCH=torch==2.13.0+cpu PIP_EXTRA_INDEX_URL=..., with the address that
+# is on PyTorch's "Get started" page
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,\
 	$(shell $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
 VENV := .venv
 PORT ?= 8501
 BIN := $(VENV)/bin/python
-PIP := $(BIN) -m pip install --disable-pip-version-check
+CONSTRAINTS := deploy/constraints.txt
+PIP := $(BIN) -m pip install --disable-pip-version-check -c $(CONSTRAINTS) $(TORCH)
 
 # Threads that spin while they wait for work starve the other visitors' threads: let them sleep.
 export OMP_WAIT_POLICY := PASSIVE
@@ -40,7 +43,7 @@ PARSES := .venv-parses
 .DELETE_ON_ERROR:
 
 run: $(VENV)/installed
-	$(BIN) -m streamlit run app.py --server.port $(PORT) --server.address localhost -- --local
+	$(BIN) -m streamlit run app.py --server.port $(PORT) --server.address localhost -- --local --browser
 
 site: $(VENV)/installed
 	@test -n "$(OUT)" || { echo "Say where the page goes: make site OUT=DIR" >&2; exit 1; }
@@ -83,16 +86,16 @@ $(PARSES)/$(PARSER):
 	$(PARSES)/bin/python -m pip install --disable-pip-version-check "spacy>=3.8,<3.9" "$(PARSER)>=3.8,<3.9"
 	touch $@
 
-lint: $(VENV)/installed-tests
+lint: $(VENV)/installed-lint
 	$(BIN) -m ruff format --check .
 	$(BIN) -m ruff check .
 	$(VENV)/bin/lint-imports
 	$(BIN) -m pages.text.check
 
-words: $(VENV)/installed-tests
+words: $(VENV)/installed-lint
 	$(BIN) -m pages.text.update $(ARGS)
 
-format: $(VENV)/installed-tests
+format: $(VENV)/installed-lint
 	$(BIN) -m ruff format .
 	$(BIN) -m ruff check --fix .
 
@@ -103,14 +106,18 @@ $(VENV)/pyvenv.cfg:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or name it with PYTHON=..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
-$(VENV)/installed: requirements.txt | $(VENV)/pyvenv.cfg
+$(VENV)/installed: requirements.txt $(CONSTRAINTS) | $(VENV)/pyvenv.cfg
 	$(PIP) -r requirements.txt
 	@touch $@
 
-$(VENV)/installed-tests: requirements.txt tests/requirements.txt | $(VENV)/pyvenv.cfg
-	$(PIP) -r tests/requirements.txt
+$(VENV)/installed-lint: requirements.txt $(CONSTRAINTS) tests/lint-requirements.txt | $(VENV)/pyvenv.cfg
+	$(PIP) -r tests/lint-requirements.txt
 	@touch $@ $(VENV)/installed
 
-$(VENV)/installed-bench: requirements.txt tests/requirements.txt tests/bench/requirements.txt | $(VENV)/pyvenv.cfg
+$(VENV)/installed-tests: requirements.txt $(CONSTRAINTS) tests/lint-requirements.txt tests/requirements.txt | $(VENV)/pyvenv.cfg
+	$(PIP) -r tests/requirements.txt
+	@touch $@ $(VENV)/installed $(VENV)/installed-lint
+
+$(VENV)/installed-bench: requirements.txt $(CONSTRAINTS) tests/lint-requirements.txt tests/requirements.txt tests/bench/requirements.txt | $(VENV)/pyvenv.cfg
 	$(PIP) -r tests/bench/requirements.txt
-	@touch $@ $(VENV)/installed $(VENV)/installed-tests
+	@touch $@ $(VENV)/installed $(VENV)/installed-lint $(VENV)/installed-tests

@@ -21,6 +21,7 @@ from pages.frame.menu import route
 from pages.frame.open_files import raise_limit
 from pages.frame.routes import OpenRoutes
 from pages.frame.server_socket import send_small_packets_at_once
+from pages.frame.start import open_browser
 
 
 def main() -> None:
@@ -43,6 +44,8 @@ async def lifespan(_server: App) -> AsyncIterator[None]:
     raise_limit()
     send_small_packets_at_once(asyncio.get_running_loop())
     Thread(target=_warm_up, name="warm-up", daemon=True).start()
+    if shows_browser:
+        Thread(target=open_browser, name="browser", daemon=True).start()
     yield
 
 
@@ -56,7 +59,7 @@ if __name__ == "__main__":
     main()
 else:
     # Before there is a server, so that a sentence on what is wrong is all that it prints.
-    read_arguments(sys.argv[1:])
+    shows_browser = read_arguments(sys.argv[1:])
     # The outermost completes the answers of the other one, too.
     around = [Middleware(BaseHTTPMiddleware, dispatch=complete_page), Middleware(OpenRoutes)]
     app = App(__file__, lifespan=lifespan, middleware=around)

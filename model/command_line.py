@@ -6,6 +6,8 @@ from argparse import ArgumentTypeError
 from collections.abc import Callable
 from typing import NoReturn
 
+from model.extras import say_missing
+
 
 def whole_number(least: int) -> Callable[[str], int]:
     """The type of an option that takes a whole number, `least` or more."""
@@ -37,5 +39,7 @@ def run_command(main: Callable[[], int | None]) -> NoReturn:
     """Run a command and exit: with 1 and one sentence where its input is at fault, with no traceback."""
     try:
         sys.exit(main())
+    except ModuleNotFoundError as error:
+        sys.exit(f"error: {say_missing(error)}")
     except (ValueError, OSError) as error:
         sys.exit(f"error: {error}")

@@ -4,7 +4,8 @@
 
 Whatever reads Marian models of the transformers library reads the first. The second is written directly: CTranslate2's
 own converter of Marian models takes a zero vector for the start token, which ours learned. Both compute what our model
-does, up to rounding. Needs transformers (model/checkpoints/huggingface-requirements.txt) or ctranslate2.
+does, up to rounding. It ends with a program that translates with the folder. What it needs are
+transformers (model/checkpoints/huggingface-requirements.txt) or ctranslate2 (model/export-requirements.txt).
 """
 
 import argparse
@@ -109,7 +110,8 @@ def to_marian(model: Transformer) -> "MarianMTModel":
         )
     )
     theirs.load_state_dict(marian_weights(model))
-    theirs.generation_config = GenerationConfig(decoder_start_token_id=BOS, suppress_tokens=list(FORBIDDEN), **tokens)
+    rules = {"decoder_start_token_id": BOS, "suppress_tokens": list(FORBIDDEN), "max_length": config.max_len}
+    theirs.generation_config = GenerationConfig(**rules, **tokens)
     return theirs.eval().requires_grad_(False)
 
 
@@ -232,7 +234,8 @@ def _sides(model: Transformer) -> tuple[tuple[str, nn.Module, nn.Module], ...]:
 def save_for_ctranslate2(
     model: Transformer, tokenizer: Tokenizer, folder: Path, alignment: Alignment | None = None
 ) -> None:
-    """Write into an existing folder what ctranslate2.Translator opens: the weights in float32 and the pieces."""
+    """Write into an existing folder what ctranslate2.Translator opens: the weights in float32 and the pieces, with the
+    SentencePiece model that cuts a text into them."""
     from ctranslate2.specs import TransformerSpec, common_spec
 
     check_exportable(model.config)
@@ -255,9 +258,11 @@ def save_for_ctranslate2(
     spec.register_target_vocabulary(pieces)
     spec.config.bos_token, spec.config.eos_token = SPECIAL_TOKENS[BOS], SPECIAL_TOKENS[EOS]
     spec.config.unk_token, spec.config.decoder_start_token = SPECIAL_TOKENS[UNK], SPECIAL_TOKENS[BOS]
+    spec.config.add_source_eos = True
     spec.validate()
     spec.optimize()
     spec.save(str(folder))
+    (folder / "tokenizer.model").write_bytes(tokenizer.serialized)
 
 
 def _set_variable(spec: object, path: str, array: np.ndarray) -> None:
@@ -273,10 +278,30 @@ def _set_variable(spec: object, path: str, array: np.ndarray) -> None:
 
 
 FORMATS = {"marian": save_as_marian, "ctranslate2": save_for_ctranslate2}
+EXAMPLES = {
+    "marian": """\
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained({folder!r})
+translator = AutoModelForSeq2SeqLM.from_pretrained({folder!r})
+written = translator.generate(**tokenizer("The cat sat on the mat.", return_tensors="pt"))
+print(tokenizer.decode(written[0], skip_special_tokens=True))
+""",
+    "ctranslate2": """\
+import ctranslate2, sentencepiece
+
+tokenizer = sentencepiece.SentencePieceProcessor(model_file={folder!r} + "/tokenizer.model")
+translator = ctranslate2.Translator({folder!r})
+tokens = tokenizer.encode("The cat sat on the mat.", out_type=str)
+(result,) = translator.translate_batch([tokens], beam_size=1)
+print(tokenizer.decode(result.hypotheses[0]))
+""",
+}
+"""of each format, a program that translates with the folder"""
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Write a translator into a new folder."""
+    """Write a translator into a new folder, and print a program that translates with it."""
     parser = argparse.ArgumentParser(prog="python -m model.export", description="A translator for other tools.")
     parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT, help="name or folder (default: %(default)s)")
     parser.add_argument("--format", choices=FORMATS, default="marian", help="(default: %(default)s)")
@@ -298,8 +323,11 @@ def main(arguments: list[str] | None = None) -> None:
             alignment.check(opened.model.config)
         args.out.mkdir(parents=True, exist_ok=True)
         FORMATS[args.format](opened.model, opened.tokenizer, args.out, alignment)
-    except (ImportError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         parser.error(str(error))
+    size = sum(path.stat().st_size for path in args.out.iterdir()) / 1e6
+    print(f"# {args.out}: {args.checkpoint} as {args.format}, {size:,.0f} MB. In Python:\n")
+    print(EXAMPLES[args.format].format(folder=str(args.out)))
 
 
 if __name__ == "__main__":

@@ -4,9 +4,11 @@ In several processes: torchrun --nproc-per-node 2 -m model.train ...
 """
 
 import argparse
+import csv
 import os
 import re
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -49,12 +51,16 @@ def main(arguments: list[str] | None = None) -> None:
         if was_there and trainer.rank == 0:
             sys.stderr.write(_describe_vocabulary(args.out / VOCABULARY, trainer))
         _run(trainer, args.minutes)
+        if trainer.rank == 0:
+            sys.stderr.write(_describe_result(args.out, trainer))
     finally:
         if distributed:
             dist.destroy_process_group()
 
 
 VOCABULARY = "tokenizer.model"
+SECONDS_OF_A_LINE = 30
+"""from one line of progress to the next, where there is no terminal"""
 SHARPNESS_EXAMPLES = 8
 """of the development text, on which each evaluation measures how sharply the model attends"""
 DESCRIBED = 1_000
@@ -262,7 +268,9 @@ def _sharpness(model: Network, tokenizer: Tokenizer, dev: list[Example]) -> dict
 
 
 def _run(trainer: Trainer, minutes: float | None) -> None:
-    """Run the trainer behind a progress bar that shows tokens per second and the time left."""
+    """Run the trainer behind a progress bar that shows tokens per second and the time left; without a terminal, which a
+    bar needs, a line says so now and then."""
+    lines, due = trainer.rank == 0 and not sys.stderr.isatty(), 0.0
     seen, since = trainer.progress.tokens, trainer.progress.seconds
     with tqdm(
         total=trainer.options.steps,
@@ -272,10 +280,24 @@ def _run(trainer: Trainer, minutes: float | None) -> None:
     ) as bar:
         for progress in trainer.run(minutes):
             seconds = max(progress.seconds - since, 1e-9)
-            bar.set_postfix_str(
-                f"{(progress.tokens - seen) / seconds:,.0f} tokens/s, epoch {progress.epoch}", refresh=False
-            )
+            speed = f"{(progress.tokens - seen) / seconds:,.0f} tokens/s, epoch {progress.epoch}"
+            bar.set_postfix_str(speed, refresh=False)
             bar.update()
+            if lines and time.monotonic() >= due:
+                sys.stderr.write(f"step {progress.step:,} of {trainer.options.steps:,}, {speed}\n")
+                sys.stderr.flush()
+                due = time.monotonic() + SECONDS_OF_A_LINE
+
+
+def _describe_result(folder: Path, trainer: Trainer) -> str:
+    """How far the run is, what was last measured, and how to look at the model."""
+    done = f"{folder}: step {trainer.progress.step:,} of {trainer.options.steps:,}"
+    log = folder / "log.csv"
+    rows = list(csv.DictReader(log.read_text(encoding="utf-8").splitlines())) if log.exists() else []
+    measured = (
+        [f"{name} {float(value):.4g}" for name, value in rows[-1].items() if name.startswith("dev_")] if rows else []
+    )
+    return f"{', '.join([done, *measured])}. To open it: python -m streamlit run app.py -- --model {folder}\n"
 
 
 if __name__ == "__main__":

@@ -1,11 +1,16 @@
 """The files that serve the app to others: what a container may do, and that the app needs no more."""
 
 import re
+import subprocess
+from collections.abc import Iterable, Iterator
 from contextlib import closing
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.soak.client import Session
 from tests.soak.server import ROOT, serving
@@ -61,6 +66,41 @@ def test_a_pod_of_kubernetes_writes_nothing_and_gets_no_rights() -> None:
         assert {mount["mountPath"] for mount in container["volumeMounts"]} == {"/tmp"}
     annotations = kinds["Ingress"]["metadata"]["annotations"]
     assert annotations["nginx.ingress.kubernetes.io/enable-access-log"] == "false"
+
+
+def needed(files: Iterable[Path]) -> Iterator[str]:
+    """The packages that files of requirements name, and what these need in turn, by their normalised names."""
+    lines = [line for file in files for line in file.read_text("utf-8").splitlines() if line and line[0] not in "#-"]
+    waiting, seen = [Requirement(line) for line in lines], set()
+    while waiting:
+        wanted = waiting.pop()
+        for extra in {"", *wanted.extras} - {extra for name, extra in seen if name == wanted.name}:
+            seen.add((wanted.name, extra))
+            further = map(Requirement, metadata.requires(wanted.name) or [])
+            waiting += [each for each in further if not each.marker or each.marker.evaluate({"extra": extra})]
+    return (canonicalize_name(name) for name, _ in seen)
+
+
+def test_every_package_that_the_tests_run_with_is_pinned() -> None:
+    files = [ROOT / "requirements.txt", *ROOT.glob("tests/*requirements.txt"), *ROOT.glob("model/**/*requirements.txt")]
+    files.remove(ROOT / "model/training/digits-requirements.txt")  # of a study, in an environment of its own
+    lines = (ROOT / "deploy/constraints.txt").read_text("utf-8").splitlines()
+    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    found = {name: metadata.version(name).partition("+")[0] for name in needed(files)}
+    assert found.items() <= pinned.items()
+    for path in ("Makefile", "Dockerfile"):
+        assert "deploy/constraints.txt" in (ROOT / path).read_text("utf-8")
+
+
+def test_make_takes_a_smaller_pytorch_as_the_image_does() -> None:
+    command = ["make", "--dry-run", "VENV=none", "TORCH=torch==2.13.0+cpu", "PYTHON=python", "run"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert (
+        "-m pip install --disable-pip-version-check -c deploy/constraints.txt torch==2.13.0+cpu -r requirements" in said
+    )
+    assert re.search(
+        r"^RUN pip install .*-c deploy/constraints.txt \$TORCH -r", (ROOT / "Dockerfile").read_text(), re.M
+    )
 
 
 def test_the_user_of_the_image_is_the_one_that_kubernetes_runs() -> None:

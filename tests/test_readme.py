@@ -1,14 +1,26 @@
 """What the README promises: its recipe for a view works as printed, its map and its links lead somewhere."""
 
+import ast
+import base64
+import gzip
+import html
 import json
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from plotly.offline import get_plotlyjs
+
+from model.checkpoints.translator import Translator
+from model.run import Run
+from pages.views import masks
+from pages.views.heads_and_layers import all_heads
+from tests.model.checkpoints.huggingface.folders import save_chat_model
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -44,10 +56,19 @@ ENTRY = """\
 ENVIRONMENT = {"PATH": "", "OMP_NUM_THREADS": "1"}
 
 
-def blocks() -> dict[str, str]:
-    """Path named in its first line -> the block of code or text of the README."""
-    named = re.findall(r"```(?:python|markdown)\n(?:#|<!--) ([\w/]+\.(?:py|md))[^\n]*\n(.*?)```", README, re.DOTALL)
-    return dict(named)
+def blocks() -> list[tuple[str, str, str]]:
+    """Path, place in that file, and the block of code or text, as the README names and prints them."""
+    first_line = r"(?:#|<!--) ([\w/]+\.(?:py|md)), ([^\n]+?)(?: -->)?"
+    return re.findall(rf"```(?:python|markdown)\n{first_line}\n(.*?)```", README, re.DOTALL)
+
+
+def put(path: Path, place: str, block: str) -> None:
+    """Write a block where the README says: at the end of a file, or before the line that it names."""
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    at = len(lines) if place == "at its end" else lines.index(f"{place.removeprefix('before ')}\n")
+    apart = "\n\n" if path.suffix == ".py" else "\n"
+    added = f"{apart}{block}" if at == len(lines) else f"{block}{apart}"
+    path.write_text("".join([*lines[:at], added, *lines[at:]]), encoding="utf-8")
 
 
 def run(folder: Path, *command: str, **environment: str) -> str:
@@ -70,16 +91,15 @@ def with_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     for name in ("pages", "viz", "model", ".streamlit"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__", "browser", "soak"))
     for name in ("app.py", "pyproject.toml"):
         shutil.copy(ROOT / name, folder)
-    recipe = blocks()
+    (module, before, view), (text, before_text, words) = blocks()
+    put(folder / module, before, view)
+    put(folder / text, before_text, words)
     shutil.copy(folder / "pages/masks.py", folder / "pages/largest_weights.py")
     insert(folder / "pages/__init__.py", r'"Beyond": \(\n', ENTRY)
-    view, words = recipe["pages/views/masks.py"], recipe["pages/text/masks.md"]
-    for path, added in (("pages/views/masks.py", f"\n\n{view}"), ("pages/text/masks.md", f"\n{words}")):
-        with (folder / path).open("a", encoding="utf-8") as file:
-            file.write(added)
-    imports = (folder / "pages/views/masks.py").read_text("utf-8").partition("MOST_PADS")[0]
+    imports = (folder / module).read_text("utf-8").partition("MOST_PADS")[0]
     (folder / "pages/views/largest_weights.py").write_text(f"{imports}\n{view}", encoding="utf-8")
     (folder / "pages/text/largest_weights.md").write_text(words, encoding="utf-8")
     return folder
@@ -118,6 +138,48 @@ def test_the_recipe_passes_make_lint(rule: str, with_recipe: Path) -> None:
     command = [str(Path(sys.executable).parent / program), *options, *files]
     done = subprocess.run(command, cwd=with_recipe, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_recipe_passes_the_tests_that_hold_views(with_recipe: Path) -> None:
+    """Those of its own cases, and that text and module have the same views in the same order."""
+    run(with_recipe, "-m", "pytest", "-q", "-x", "tests/pages/test_views.py", "-k", "every_section or masks.rows")
+
+
+def test_a_tab_in_a_notebook_takes_no_more_than_its_picture_needs(translator: Translator) -> None:
+    """Plotly comes packed, and not at all where nothing is drawn with it."""
+    run = Run.of(translator, translator.trace("A dog."))
+    page = html.unescape(masks.orders(run)._repr_html_())
+    assert len(page) < 2.5e6
+    (code,) = re.findall(r"unpack\('([^']+)'\)", page)
+    assert gzip.decompress(base64.b64decode(code)).decode() == get_plotlyjs()
+    assert "unpack(" not in all_heads(run)._repr_html_()
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/notebook.md", "docs/huggingface.md"])
+def test_every_block_of_python_runs_as_in_a_notebook(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Statement by statement; what a line gives is drawn, as that of the last line of a cell is."""
+    if name == "docs/huggingface.md":
+        save_chat_model(tmp_path / "path/to/folder")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / name).read_text("utf-8"), re.DOTALL):
+        if "downloads/" in block or block.startswith("# pages/"):  # a model from the network; the recipe, tested above
+            continue
+        for statement in ast.parse(block).body:
+            if isinstance(statement, ast.Expr):
+                given = eval(compile(ast.Expression(statement.value), name, "eval"), names)
+                assert getattr(given, "_repr_html_", lambda: "none to draw")()
+            else:
+                exec(compile(ast.Module([statement], []), name, "exec"), names)
+    assert names
+
+
+def test_no_other_document_has_python_that_is_not_run() -> None:
+    documents = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    with_python = [path.relative_to(ROOT).as_posix() for path in documents if "```python" in path.read_text("utf-8")]
+    assert with_python == ["README.md", "docs/huggingface.md", "docs/notebook.md"]
 
 
 def test_the_map_names_what_is_there() -> None:

@@ -1,6 +1,7 @@
 """A picture of our own, for the app's page; and pictures as one HTML file that opens without a network."""
 
 import base64
+import gzip
 import html
 import json
 import struct
@@ -237,9 +238,30 @@ def mounting_scripts(drawings: Mapping[int, Drawing]) -> str:
     return "".join(_mounting_script(name, group) for name, group in by_component.items())
 
 
+UNPACK = """
+const waiting = [];
+window.Plotly = { newPlot: (...figure) => new Promise((drawn) => waiting.push([figure, drawn])) };
+async function unpack(code) {
+  const bytes = Uint8Array.from(atob(code), (letter) => letter.charCodeAt(0));
+  const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const script = document.createElement("script");
+  script.textContent = await new Response(unpacked).text();
+  delete window.Plotly;
+  document.head.append(script);
+  for (const [figure, drawn] of waiting) drawn(Plotly.newPlot(...figure));
+}
+"""
+
+
 def plotly_script() -> str:
     """Plotly itself, for the head of a page with its figures."""
     return f"<script>{get_plotlyjs()}</script>"
+
+
+def packed_plotly_script() -> str:
+    """The same in a third of the bytes; browsers since 2023 unpack it, and what was to be drawn waits for that."""
+    packed = base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()
+    return f"<script>{UNPACK}unpack('{packed}');</script>"
 
 
 def figure_html(figure: Any) -> str:

@@ -34,6 +34,7 @@ from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
+from model.extras import HUGGING_FACE
 from model.language import Sentence, sentence, sentence_of
 from model.needs import Need
 from model.network.config import TransformerConfig
@@ -49,7 +50,6 @@ MODELS_VARIABLE = "ATTENTION_EXPLORER_MODELS"
 quotes"""
 BROUGHT_VARIABLE = "ATTENTION_EXPLORER_BROUGHT"
 """the same of those that the person at this machine has opened since the app was started"""
-INSTALL = "pip install -r model/checkpoints/huggingface-requirements.txt"
 
 
 def checkpoint_folder() -> Path:
@@ -235,7 +235,7 @@ def _hugging_face(name: str) -> ModuleType:
                 "Opening {name} needs the transformers library ({error}). Stop the app and run: {command}",
                 name=name,
                 error=sentence_of(error),
-                command=INSTALL,
+                command=HUGGING_FACE,
             )
         ) from error
     return opening

@@ -37,8 +37,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def read_arguments(arguments: Sequence[str]) -> None:
+def read_arguments(arguments: Sequence[str]) -> bool:
     """Let visitors open the models that the command line names, which alone can download one, and the run in a file.
+
+    Returns:
+        Whether to show the app in the browser once it is served.
 
     Raises:
         SystemExit: --local for an app that listens to other machines; transformers is missing, a model is not there or
@@ -53,6 +56,7 @@ def read_arguments(arguments: Sequence[str]) -> None:
     parser.add_argument(
         "--local", action="store_true", help="let the person at this machine open the models on it, in the box Model"
     )
+    parser.add_argument("--browser", action="store_true", help="show the app in this machine's browser")
     said = parser.parse_args(arguments)
     if said.local and not is_loopback(config.get_option("server.address") or ""):
         raise SystemExit("--local: the app listens to other machines, too. Start it with --server.address localhost.")
@@ -75,3 +79,4 @@ def read_arguments(arguments: Sequence[str]) -> None:
         except (OSError, ValueError) as error:
             raise SystemExit(f"--trace: {error}") from None
         os.environ[trace_file.TRACE_VARIABLE] = path
+    return said.browser

@@ -1,10 +1,12 @@
-"""The command `attention-explorer`: starts the app from where it is installed, with the settings that came with it."""
+"""The command `attention-explorer`: starts the app from where it is installed, with the settings that came with it, and
+shows it in the browser."""
 
 import os
 import re
 import sys
 import sysconfig
 import tomllib
+import webbrowser
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,8 +28,23 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from streamlit.web.cli import main as run
 
-    sys.argv = ["streamlit", "run", str(ROOT / "app.py"), *sys.argv[1:]]
+    said = sys.argv[1:]
+    at = said.index("--") if "--" in said else len(said)
+    sys.argv = ["streamlit", "run", str(ROOT / "app.py"), *said[:at], "--", "--browser", *said[at + 1 :]]
     run()
+
+
+def open_browser() -> None:
+    """Show the app that this process serves in the browser of this machine, if it has a desktop.
+
+    Streamlit would do so itself if it were not headless, but then also advertises there.
+    """
+    from streamlit import config
+    from streamlit.web.server import server_util
+
+    if sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        address = server_util.get_display_address(config.get_option("server.address") or "localhost")
+        webbrowser.open(server_util.get_url(address))
 
 
 def settings() -> dict[str, str]:

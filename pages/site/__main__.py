@@ -1,6 +1,8 @@
 """Builds the static page: python -m pages.site OUT [--checkpoint en-de] [--app https://...]."""
 
 import argparse
+import shlex
+import sys
 from pathlib import Path
 
 from model.checkpoints.store import DEFAULT_CHECKPOINT
@@ -18,7 +20,20 @@ def main() -> None:
         help="address of the full app; without it the page says how to start one",
     )
     options = parser.parse_args()
+    sys.stdout.write(f"Building the page of {options.checkpoint}; this takes about half a minute.\n")
+    sys.stdout.flush()
     build(options.out, options.checkpoint, options.app and f"{options.app.rstrip('/')}/")
+    sys.stdout.write(describe(options.out))
+
+
+def describe(out: Path) -> str:
+    """What was made, how large each file is, and how to look at it."""
+    files = sorted(path for path in out.iterdir() if path.is_file())
+    sizes = "".join(f"{path.stat().st_size / 1e6:8.1f} MB  {path.name}\n" for path in files)
+    return (
+        f"{sizes}attention-explorer.html, in each language, opens from a disk. The rest is for a web server; here:\n"
+        f"python -m http.server --bind 127.0.0.1 --directory {shlex.quote(str(out))}   # then http://localhost:8000\n"
+    )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import html
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +47,8 @@ BEAM = 4
 TEXTS = {"encoder": "source", "decoder": "target"}
 """what each stack reads, by the names of page.js"""
 FILES = ("model.safetensors", "tokenizer.model")
+BYTES_OF_A_PART = 150_000
+"""of these files, in a script of the page that has them inside"""
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'; "
 TRAINING = "How it was trained"
 """section of a model card: a table of steps and commands, a good part of what the page may weigh"""
@@ -186,8 +188,7 @@ def page(
     first, others = recorded
     rest = [_json("recorded-head", others), _block("text/plain", "worker", joined(WORKER))]
     if inside:
-        contents = {name: base64.b64encode((site.folder / name).read_bytes()).decode() for name in FILES}
-        rest += [_block("text/plain", name, text) for name, text in contents.items()]
+        rest += [part for name in FILES for part in _parts(name, (site.folder / name).read_bytes())]
     script = _inside_html(scripts.page())
     late = f"var OLD = {json.dumps(tr(OLD))};{NOTICE}"
     policy = POLICY + f"script-src {_hash(late)} {_hash(script)}; "
@@ -367,6 +368,13 @@ def _block(kind: str, name: str, text: str) -> str:
     """Data for a script; no text in it can end the element."""
     escaped = text.replace("<", "\\u003c") if kind.endswith("json") else _inside_html(text)
     return f'<script type="{kind}" id="{name}">{escaped}</script>'
+
+
+def _parts(name: str, content: bytes) -> Iterator[str]:
+    """A file in the page, in scripts of one class: for one of megabytes WebKit takes seconds and draws nothing."""
+    for start in range(0, len(content), BYTES_OF_A_PART):
+        text = base64.b64encode(content[start : start + BYTES_OF_A_PART]).decode()
+        yield f'<script type="text/plain" class="{name}">{text}</script>'
 
 
 def _inside_html(script: str) -> str:

@@ -1,5 +1,6 @@
 """The static page: what it weighs, what it asks for, and that it says and draws what Python computes."""
 
+import base64
 import dataclasses
 import gzip
 import json
@@ -24,6 +25,7 @@ from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, HeadGate, SublayerOff
 from model.interventions.link import decode, encode
 from model.language import ENGLISH
+from pages.site.__main__ import describe
 from pages.site.build import MORE, PLACE, SENTENCE, build
 from pages.text import languages
 from viz.site.scripts import SITE
@@ -72,6 +74,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     build(folder, str(ROOT / "checkpoints/en-de"), APP)
     return folder
+
+
+def test_what_was_built_is_listed_with_its_sizes(site: Path) -> None:
+    lines = describe(site).splitlines()
+    listed = {name: float(size) for size, _, name in (line.split() for line in lines[:-2])}
+    assert listed == {path.name: pytest.approx(path.stat().st_size / 1e6, abs=0.06) for path in site.iterdir()}
+    assert f"--directory {site}" in lines[-1]
 
 
 @contextmanager
@@ -210,6 +219,30 @@ def test_the_page_keeps_to_its_budgets(site: Path, name: str) -> None:
     assert len(before.encode()) <= 500_000
     (weights,) = site.glob("*.safetensors")
     assert weights.read_bytes() == (ROOT / "checkpoints/en-de/model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("name", PAGES.values())
+def test_the_file_alone_has_the_model_in_small_scripts(site: Path, name: str) -> None:
+    """One of megabytes takes WebKit up to half a minute, in which it draws nothing."""
+    alone = (site / name.replace("index", "attention-explorer")).read_text("utf-8")
+    scripts = re.findall("<script[^>]*>(.*?)</script>", alone, re.DOTALL)
+    assert max(map(len, scripts)) < 500_000
+    for file in ("model.safetensors", "tokenizer.model"):
+        parts = re.findall(rf'<script type="text/plain" class="{file}">(.*?)</script>', alone)
+        assert max(map(len, parts)) <= 200_000
+        assert b"".join(map(base64.b64decode, parts)) == (ROOT / "checkpoints/en-de" / file).read_bytes()
+
+
+def test_a_page_on_a_disk_names_the_file_that_has_the_model_inside(
+    site: Path, open_page: Callable[..., Reader]
+) -> None:
+    reader = open_page((site / PAGES["de"]).as_uri())
+    said = reader.until(lambda: reader.page.inner_text("#note"), "nothing was said")
+    assert "attention-explorer.de.html" in said
+    assert set(reader.page.locator(".picture-note").all_text_contents()) == {said}, "a picture still waits"
+    reader.page.get_by_role("textbox").first.fill(TYPED)
+    reader.page.get_by_role("textbox").first.press("Enter")
+    assert reader.page.inner_text("#note") == said
 
 
 def test_each_language_has_its_page_and_leads_to_the_others(site: Path) -> None:
@@ -555,6 +588,20 @@ def test_everybody_can_read_it_on_a_phone_too(address: str, open_page: Callable[
     assert reader.page.evaluate("document.documentElement.scrollWidth") == 390
     found = Axe().run(reader.page).response["violations"]
     assert {each["id"]: [node["html"][:120] for node in each["nodes"]] for each in found} == {}
+
+
+@pytest.mark.parametrize(("width", "height"), [(320, 568), (360, 640)])
+def test_a_small_phone_shows_more_of_the_picture_than_of_what_stands_over_it(
+    address: str, open_page: Callable[..., Reader], width: int, height: int
+) -> None:
+    """In German, whose words are longer."""
+    viewport = {"width": width, "height": height}
+    reader = open_page(address + PAGES["de"], viewport=viewport, route=lambda route: route.abort())
+    reader.until_drawn("model")
+    reader.until_drawn("heads")
+    assert reader.page.evaluate("document.documentElement.scrollWidth") == width
+    over = sum(reader.page.locator(name).first.bounding_box()["height"] for name in ("nav", "#model-picture .panel"))
+    assert over < 0.4 * height
 
 
 def test_a_browser_that_cannot_run_it_says_so_and_keeps_the_translation(

@@ -56,14 +56,18 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def command(installed: Path, tmp_path: Path) -> Iterator[str]:
-    """The address of the app, started by its command in an empty folder."""
+    """The address of the app, started by its command in an empty folder on a desktop whose browser writes it down."""
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     log, folder = tmp_path / "log.txt", tmp_path / "empty"
     folder.mkdir()
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-    start = [str(installed / "attention-explorer"), "--server.port", str(port)]
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > "{tmp_path / "opened"}"\n')
+    browser.chmod(0o700)
+    environment |= {"DISPLAY": ":0", "BROWSER": f"{browser} %s"}
+    start = [str(installed / "attention-explorer"), "--server.port", str(port), "--"]
     with open(log, "wb") as output:
         server = subprocess.Popen(start, cwd=folder, env=environment, stdout=output, stderr=output)
     try:
@@ -74,12 +78,16 @@ def command(installed: Path, tmp_path: Path) -> Iterator[str]:
         server.wait(20)
 
 
-def test_the_wheel_draws_the_first_picture(command: str, new_visitor: Callable[..., Visitor]) -> None:
+def test_the_wheel_opens_the_browser_and_draws_the_first_picture(
+    command: str, tmp_path: Path, new_visitor: Callable[..., Visitor]
+) -> None:
     visitor = new_visitor()
     visitor.visit(command)
     canvases = visitor.page.locator(".explore canvas")
     canvases.first.wait_for()
     assert max(canvas.bounding_box()["width"] for canvas in canvases.all()) > 100
+    opened = tmp_path / "opened"
+    visitor.wait_until(lambda: opened.exists() and opened.read_text() == f"{command}\n", "the browser was not opened")
 
 
 def test_the_wheel_brings_its_settings(installed: Path, tmp_path: Path) -> None:

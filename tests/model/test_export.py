@@ -1,7 +1,11 @@
 """A translator written for other tools holds every weight once and computes there what it computes here."""
 
 import json
+import subprocess
+import sys
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,10 +13,13 @@ import torch
 
 from model import export
 from model.checkpoints.store import save_checkpoint
+from model.command_line import run_command
 from model.export import ctranslate2_weights, marian_weights
+from model.extras import EXTRAS
 from model.network.config import EOS
 from tests.model.tiny import SENTENCES, random_model
 
+ROOT = Path(__file__).parents[2]
 TEXTS = [source for source, _ in SENTENCES] + ["Unseen words, 42 % “quoted” …", "Zażółć 🙂"]
 
 
@@ -89,8 +96,17 @@ def test_ctranslate2_opens_the_folder_and_gives_our_probabilities(folders, trans
     theirs = ctranslate2.Translator(str(folders / "ctranslate2"), compute_type="float32", intra_threads=1)
     for text in TEXTS:
         trace = translator.trace(text, beam_size=1)
-        (scored,) = theirs.score_batch([list(trace.src_tokens)], [list(trace.next_tokens[:-1])])
+        (scored,) = theirs.score_batch([list(trace.src_tokens[:-1])], [list(trace.next_tokens[:-1])])
         np.testing.assert_allclose(scored.log_probs, trace.target_log_probabilities, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("format", export.FORMATS)
+def test_the_program_that_the_export_prints_translates(format, folders, translator, tmp_path, capsys):
+    pytest.importorskip({"marian": "transformers"}.get(format, format))
+    export.main(["--checkpoint", str(folders / "ours"), "--format", format, "--out", str(tmp_path / "it's")])
+    program = capsys.readouterr().out
+    exec(program, {})
+    assert capsys.readouterr().out.strip() == translator.translate(["The cat sat on the mat."], beam_size=1)[0]
 
 
 @pytest.mark.parametrize("first", [1, 3, 4])
@@ -106,7 +122,7 @@ def test_ctranslate2_returns_the_mean_of_the_first_heads_of_the_layer_that_a_rep
     export.main(["--checkpoint", ours, "--format", "ctranslate2", "--out", str(out), "--alignment", str(report)])
     theirs = ctranslate2.Translator(str(out), compute_type="float32", intra_threads=1)
     trace = translator.trace(TEXTS[0], beam_size=1)
-    (wrote,) = theirs.translate_batch([list(trace.src_tokens)], beam_size=1, return_attention=True)
+    (wrote,) = theirs.translate_batch([list(trace.src_tokens[:-1])], beam_size=1, return_attention=True)
     assert wrote.hypotheses[0] == list(trace.next_tokens[:-1])
     expected = trace.attention("cross", 0).pattern[:first].mean(axis=0)
     rows = len(wrote.attention[0])
@@ -151,6 +167,39 @@ def test_what_these_tools_cannot_be_is_refused(change, translator, tmp_path, cap
         export.main(["--checkpoint", str(tmp_path / "other"), "--out", str(tmp_path / "out")])
     assert "only models with the paper's parts" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("format", "package"), [("marian", "transformers"), ("ctranslate2", "ctranslate2")])
+def test_without_the_package_of_a_format_a_sentence_says_what_installs_it(
+    format, package, folders, tmp_path, monkeypatch
+):
+    for module in (package, f"{package}.specs"):  # a part that was imported before would stay
+        monkeypatch.setitem(sys.modules, module, None)
+    command = ["--checkpoint", str(folders / "ours"), "--format", format, "--out", str(tmp_path / "out")]
+    with pytest.raises(SystemExit) as ended:
+        run_command(lambda: export.main(command))
+    assert str(ended.value.code).startswith(f"error: {package} is not installed. Run: pip install -r ")
+
+
+def test_what_a_sentence_says_to_install_has_the_package_and_is_an_extra():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["dynamic"]
+    of_extras = {name: extra["file"] for name, extra in project["optional-dependencies"].items()}
+    files = {command.removeprefix("pip install -r ") for command in EXTRAS.values()}
+    assert set(of_extras["export"]) == files
+    assert set(of_extras["huggingface"]) < files
+    for package in {"transformers", "ctranslate2"}:
+        file = ROOT / EXTRAS[package].removeprefix("pip install -r ")
+        pinned = [line for line in file.read_text("utf-8").splitlines() if line.startswith(f"{package}==")]
+        assert pinned
+        assert pinned[0] in (ROOT / "tests/requirements.txt").read_text("utf-8").splitlines()
+
+
+def test_a_notebook_without_transformers_is_told_what_installs_it():
+    """In a process of its own: what was imported before would stay."""
+    program = "import sys; sys.modules['transformers'] = None; from model.checkpoints.huggingface import open_model"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last == f"ModuleNotFoundError: transformers is not installed. Run: {EXTRAS['transformers']}"
 
 
 def test_nothing_is_overwritten(folders, capsys):

@@ -32,7 +32,7 @@ def balancing(folder: Path, servers: list[Server]) -> Iterator[int]:
     for shipped, here in (
         ("server app:8501 max_fails=1 fail_timeout=5s;", addresses),
         ("listen 80;", f"listen 127.0.0.1:{port};"),
-        ("/var/cache/nginx/scripts", f"{folder}/scripts"),
+        ("/run/nginx-scripts", f"{folder}/scripts"),
         ("/var/log/nginx/access.log", f"{folder}/{ACCESS}"),
         ("/var/log/nginx/error.log", f"{folder}/{ERRORS}"),
         (

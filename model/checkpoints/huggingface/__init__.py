@@ -6,6 +6,19 @@ opened = open_model(model, tokenizer)      # or the path of a folder that `save_
 opened.trace("text").attention("decoder_self", 0).pattern
 """
 
-from model.checkpoints.huggingface.opening import open_model
+from typing import Any
+
+from model.extras import say_missing
 
 __all__ = ["open_model"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `open_model` when it is asked for; where transformers is missing, say what installs it."""
+    if name != "open_model":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from model.checkpoints.huggingface.opening import open_model
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(say_missing(error), name=error.name) from error
+    return open_model

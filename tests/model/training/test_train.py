@@ -252,6 +252,14 @@ def test_a_vocabulary_that_was_there_is_used_and_named_with_how_to_start_anew(co
     assert (tmp_path / "run" / "tokenizer.model").read_bytes() == before
 
 
+def test_a_run_without_a_terminal_says_how_far_it_is_and_ends_with_its_result(command, tmp_path, capsys):
+    train.main(command("run", steps=2, evaluate_every=2))
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("step 1 of 2, ")
+    assert last.startswith(f"{tmp_path / 'run'}: step 2 of 2, dev_loss ")
+    assert last.endswith(f"--model {tmp_path / 'run'}")
+
+
 def test_the_help_explains_every_option(capsys):
     with pytest.raises(SystemExit):
         train.main(["--help"])

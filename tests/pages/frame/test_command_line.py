@@ -9,6 +9,7 @@ import pytest
 
 from model.checkpoints.store import MODELS_VARIABLE
 from pages.frame.command_line import read_arguments
+from pages.frame.start import open_browser
 
 pytest.importorskip("streamlit")
 
@@ -55,3 +56,21 @@ def test_an_app_with_a_wrong_argument_does_not_start(tmp_path) -> None:
     assert run.returncode == 1
     assert "--trace: [Errno 2] No such file or directory" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize("screen", ["", "DISPLAY", "WAYLAND_DISPLAY"])
+def test_the_browser_is_opened_where_there_is_a_screen(screen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("sys.platform", "linux")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.setenv(name, ":0" if name == screen else "")
+    open_browser()
+    assert len(opened) == bool(screen)
+    assert all(address.startswith("http://localhost:") for address in opened)
+
+
+def test_only_who_starts_the_app_at_the_machine_has_its_browser_opened() -> None:
+    assert read_arguments(["--browser"])
+    assert not read_arguments([])
+    assert "-- --local --browser\n" in (APP.parent / "Makefile").read_text("utf-8")

@@ -7,8 +7,12 @@ export class Failure extends Error {}
 // An ArrayBuffer of a file. `file`: { name, hash, size }; `onProgress(bytes)` hears how much has come.
 // Throws a Failure with a sentence for people.
 export async function load(file, onProgress, note) {
-  const inside = document.getElementById(file.name);
-  if (inside) return fromText(inside);
+  const inside = [...document.getElementsByClassName(file.name)];
+  if (inside.length) return fromTexts(inside, file.size);
+  if (location.protocol === "file:") {
+    const name = location.pathname.split("/").pop().replace("index", "attention-explorer");
+    throw new Failure(tr("The model could not be loaded: a page on a disk may read no other file. Open {name}, which has it inside.", { name }));
+  }
   const kept = await readKept(file.name);
   if (kept && (await isWhole(kept, file.hash))) {
     onProgress(file.size);
@@ -16,17 +20,25 @@ export async function load(file, onProgress, note) {
   }
   const bytes = await fromServer(file, onProgress);
   if (!(await isWhole(bytes, file.hash))) {
-    throw new Failure(tr("The model came damaged: its checksum is not the one that this page expects. Reload the page to load it again."));
+    throw damaged();
   }
   await keep(file.name, bytes, note);
   return bytes;
 }
 
-// The text is let go as soon as it is read: it would hold as much memory again.
-function fromText(inside) {
-  const text = inside.textContent;
-  inside.remove();
-  const bytes = Uint8Array.fromBase64 ? Uint8Array.fromBase64(text) : Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+const damaged = () => new Failure(tr("The model came damaged. Reload the page to load it again."));
+
+// Each text is let go as soon as it is read: together they would hold as much memory again.
+function fromTexts(inside, size) {
+  const bytes = new Uint8Array(size);
+  let place = 0;
+  for (const part of inside) {
+    const text = part.textContent;
+    part.remove();
+    const piece = Uint8Array.fromBase64 ? Uint8Array.fromBase64(text) : Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    bytes.set(piece, place);
+    place += piece.length;
+  }
   return bytes.buffer;
 }
 
@@ -44,19 +56,18 @@ async function fromServer({ name, size }, onProgress) {
   } catch {
     throw new Failure(tooLittleMemory());
   }
-  const tooLong = () => new Failure(tr("The model came damaged: it is longer than this page expects. Reload the page to load it again."));
   const reader = readerOf(response.body);
   let place = 0;
   for (let ended = false; place < size && !ended; ) {
     const { done, value } = await reader.read(bytes.subarray(place)); // which a plain reader takes no notice of
     if (!bytes.length) bytes = new Uint8Array(value.buffer);
-    else if (value?.length > size - place) throw tooLong();
+    else if (value?.length > size - place) throw damaged();
     else if (value) bytes.set(value, place);
     place += value?.length ?? 0;
     onProgress(value?.length ?? 0);
     ended = done;
   }
-  if (place === size && !(await reader.read(new Uint8Array(1))).done) throw tooLong();
+  if (place === size && !(await reader.read(new Uint8Array(1))).done) throw damaged();
   return bytes.buffer;
 }
 

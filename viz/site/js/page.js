@@ -650,7 +650,9 @@ async function loadModel() {
     await thread.ask("load", { weights, vocabulary, config }, { moved: [weights, vocabulary] });
   } catch (error) {
     at("loading").hidden = true;
-    note(error instanceof Failure ? error.message : error instanceof RangeError || /memory|alloc/i.test(error.message) ? tooLittleMemory() : tr("The model could not be started: {error}. What you see is a recorded run.", { error: error.message }));
+    state.failed = error instanceof Failure ? error.message : error instanceof RangeError || /memory|alloc/i.test(error.message) ? tooLittleMemory() : tr("The model could not be started: {error}. What you see is a recorded run.", { error: error.message });
+    note(state.failed);
+    for (const each of document.querySelectorAll(".picture-note")) each.textContent = state.failed;
     return;
   }
   at("loading").hidden = true;
@@ -669,7 +671,7 @@ async function loadModel() {
 async function translate(text) {
   if (!state.live) {
     state.waiting = text;
-    note(tr("Your sentence waits for the model."));
+    note(state.failed ?? tr("Your sentence waits for the model."));
     showLink();
     return;
   }
