@@ -20,7 +20,7 @@ from pages.frame.html_page import complete_page, has_started, starting
 from pages.frame.menu import route
 from pages.frame.open_files import raise_limit
 from pages.frame.routes import OpenRoutes
-from pages.frame.server_socket import send_small_packets_at_once
+from pages.frame.server_socket import ask_no_other_machine, send_small_packets_at_once
 from pages.frame.start import open_browser
 
 
@@ -60,6 +60,7 @@ if __name__ == "__main__":
 else:
     # Before there is a server, so that a sentence on what is wrong is all that it prints.
     shows_browser = read_arguments(sys.argv[1:])
+    ask_no_other_machine()
     # The outermost completes the answers of the other one, too.
     around = [Middleware(BaseHTTPMiddleware, dispatch=complete_page), Middleware(OpenRoutes)]
     app = App(__file__, lifespan=lifespan, middleware=around)

@@ -1,9 +1,20 @@
-"""The socket that the server listens on."""
+"""The socket that the server listens on, and what the server must not ask of others."""
 
 import asyncio
 import socket
 from contextlib import suppress
 from typing import Any
+
+from streamlit import net_util
+
+
+def ask_no_other_machine() -> None:
+    """Keep Streamlit from asking a service on the Internet which address this machine has.
+
+    It would ask when a page of another host connects, and wait up to two seconds for an answer. At the start it would,
+    too, before this code runs: there `serverAddress` in .streamlit/config.toml keeps it from that.
+    """
+    net_util.get_external_ip = lambda: None
 
 
 def send_small_packets_at_once(loop: asyncio.AbstractEventLoop) -> None:

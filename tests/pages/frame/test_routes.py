@@ -5,6 +5,7 @@ import http.client
 import os
 import re
 import resource
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -66,6 +67,20 @@ def ask(port: int, method: str, path: str, body: bytes = b"", **headers: str) ->
         return 499, {}
     finally:
         connection.close()
+
+
+def test_the_server_asks_no_other_machine_for_its_address(saved_checkpoints: Path, tmp_path: Path, monkeypatch) -> None:
+    """Neither when it starts, listening to all, nor when a page of another host connects; a proxy would hear it."""
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        proxy.settimeout(0)
+        for name in ("http_proxy", "https_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
+        monkeypatch.setenv("STREAMLIT_SERVER_ADDRESS", "0.0.0.0")
+        with serving(tmp_path / "log.txt", saved_checkpoints) as server, pytest.raises(InvalidStatus):
+            connect(f"ws://127.0.0.1:{server.port}/_stcore/stream", origin="http://elsewhere.invalid", proxy=None)
+        with pytest.raises(BlockingIOError):
+            proxy.accept()
 
 
 @cache
