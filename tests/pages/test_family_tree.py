@@ -1,5 +1,6 @@
 """Family tree: what is drawn adds up to what is counted, a click draws another model, and every family opens it."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -119,6 +120,12 @@ def test_this_checkpoint_stands_last_among_the_trainings_with_the_operations_of_
     parameters = sum(shipped.parameters_by_part().values())
     assert own["row"]["text"].endswith(" tokens of the target")
     assert own["row"]["operations"] == signed(6 * parameters * own["tokens"], ".1e")
+
+
+def test_operations_have_no_more_digits_than_their_estimate(run: Run) -> None:
+    said = [cell for cell in trainings(run).shows["trainings"].frame["operations"] if cell]
+    assert len(said) >= 4
+    assert all(len(re.match(r"[\d.,]+", str(cell))[0].replace(".", "")) <= 2 for cell in said), said
 
 
 def test_the_tokens_of_a_log_are_those_of_all_runs_of_the_training() -> None:

@@ -59,6 +59,11 @@ def test_every_line_has_a_quote_a_number_something_to_see_a_view_and_the_paper(r
         assert link.kind == "link"
 
 
+def test_the_longest_text_is_as_long_as_the_model_takes(run: Run) -> None:
+    told = [block for view in LINES for block in view(run).blocks if block.kind == "box"]
+    assert f"takes has {run.opened.token_limit} tokens" in " ".join(item.text for box in told for item in box.items)
+
+
 def test_the_paper_is_told_in_its_own_order() -> None:
     cited = [re.search(r"sections? (\d[\d.]*)", text) for text in TEXT.split("# Figures 3 to 5")[0].split("\n> ")]
     numbers = [tuple(map(int, found[1].rstrip(".").split("."))) for found in cited if found]
