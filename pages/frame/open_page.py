@@ -41,7 +41,6 @@ from pages.frame.opened_model import CHECKPOINT, VISIT, opened_checkpoint, opene
 from pages.frame.sidebar import Inputs, current_inputs
 from pages.frame.tour import show_tour
 from pages.views import Control
-from pages.widgets.chart import name_files
 from pages.widgets.controls import chosen_number, toggle
 from pages.widgets.departures import say_departures
 from pages.widgets.glossary import define
@@ -90,7 +89,6 @@ def open_page(file: str) -> Run:
             )
         )
     note_tokens(trace, inputs.place.kind)
-    name_files(trace.checkpoint, trace.checkpoint_hash)
     if Need.MATRICES in page_of(file).needs:
         _check_steps(translator, trace, inputs.place)
     if trace.device != translator.device:

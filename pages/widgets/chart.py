@@ -14,13 +14,6 @@ from viz.stack import stack, thin
 
 HERE = "here"
 """key of the component that knows the browser's window"""
-RUN = "files_of"
-"""in the session: the end of file names, which names the run"""
-
-
-def name_files(checkpoint: str, weights: str) -> None:
-    """Let the file names of all charts end in checkpoint and hash, until the next run."""
-    st.session_state[RUN] = run_in_file_names(checkpoint, weights)
 
 
 def run_in_file_names(checkpoint: str, weights: str) -> str:
@@ -68,7 +61,6 @@ def chart(
         # Autoscaling would flip an axis that has a range of its own.
         "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"],
         "doubleClick": "reset",
-        "toImageButtonOptions": {"format": "png", "scale": 2, "filename": f"{key}-{st.session_state.get(RUN, '')}"},
     }
     if is_dark() and isinstance(figure, StableFigure):
         figure = darken(figure)

@@ -109,6 +109,8 @@ def test_a_picture_that_the_browser_draws_is_saved_with_its_labels_and_with_what
         assert "@font-face" in svg.read_text(), "the page's font comes along"
         assert re.search("Checkpoint en-de, SHA-256 [0-9a-f]{64}", words)
         assert SOURCE in words
+    cameras = visitor.page.locator('.modebar-btn[data-title^="Download plot"]')
+    assert not cameras.filter(visible=True).count(), "Plotly's own picture cuts its labels"
     if page == "temperature":
         check_page_of_a_component(visitor, browser, tmp_path, translator)
         check_small_window(visitor)
