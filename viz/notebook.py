@@ -28,7 +28,7 @@ footer { margin-top: 8px; font-size: 12px; opacity: 0.75; overflow-wrap: anywher
 </style>"""
 FIT = """<script>
 new ResizeObserver(() => {
-  if (frameElement) frameElement.style.height = `${document.body.offsetHeight}px`;
+  if (frameElement) frameElement.style.height = `${document.documentElement.offsetHeight}px`;
 }).observe(document.body);
 </script>"""
 """makes the <iframe> as high as what it shows; where the notebook does not let it, the output scrolls"""

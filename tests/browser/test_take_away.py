@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from model.checkpoints.translator import Translator
+from model.run import Run
+from pages.views import masks
 from tests.browser.conftest import PATIENCE, Visitor
 from viz.notebook import heads, lines, steps
 
@@ -164,7 +166,8 @@ def test_outputs_in_an_exported_notebook_show_the_run_without_a_network(
     browser: "Browser", tmp_path: Path, translator: Translator
 ) -> None:
     trace = translator.trace(SOURCE)
-    outputs = (heads(trace), lines(trace, "cross", 1, heads=[2]), steps(trace, "cross", 1, 2))
+    pictures = heads(trace), lines(trace, "cross", 1, heads=[2]), steps(trace, "cross", 1, 2)
+    outputs = (*pictures, masks.orders(Run.of(translator, trace)))
     style = "<style>button, canvas { display: none !important }</style>"  # of the notebook: it must not reach a picture
     cells = "".join(f'<div id="picture-{n}">{output._repr_html_()}</div>' for n, output in enumerate(outputs))
     (tmp_path / "notebook.html").write_text(f"<!DOCTYPE html><meta charset=utf-8>{style}{cells}", encoding="utf-8")
@@ -178,8 +181,9 @@ def test_outputs_in_an_exported_notebook_show_the_run_without_a_network(
         in_steps.get_by_text("5. Softmax").click()
         exact = number_read_out(in_steps, "details[open] .matrices", "Home", r", ([0-9.]+), query 0")
         assert exact == pytest.approx(trace.attention("cross", 1).pattern[2, 0, 0])
+        page.frame_locator("iframe").nth(3).locator(".js-plotly-plot .main-svg").first.wait_for()
         for frame in page.frames[1:]:
-            frame.wait_for_function("frameElement.clientHeight === document.body.offsetHeight")
+            frame.wait_for_function("frameElement.clientHeight === document.documentElement.scrollHeight")
 
 
 def number_read_out(frame: "FrameLocator", picture: str, key: str, pattern: str) -> float:
