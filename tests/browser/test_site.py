@@ -322,12 +322,13 @@ def test_the_recorded_run_is_drawn_without_the_model(address: str, open_page: Ca
         reader.until_drawn(name)
     assert reader.translation
     assert reader.until(lambda: reader.page.inner_text("#note"), "nothing says why").count("connection")
-    # What is typed now waits, and is not lost.
+    # What is typed now is not lost: the address has it, and to reload the page is what the note says.
     box = reader.page.get_by_role("textbox", name="English sentence", exact=True)
     box.fill(TYPED)
     box.press("Enter")
-    assert "waits" in reader.page.inner_text("#note")
+    assert "reload" in reader.page.inner_text("#note")
     assert box.input_value() == TYPED
+    assert parse_qs(urlsplit(reader.page.url).query)["source"] == [TYPED]
 
 
 def test_a_picture_off_the_screen_frees_its_pixels_and_comes_back_as_it_was(
