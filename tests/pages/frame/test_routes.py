@@ -69,16 +69,19 @@ def ask(port: int, method: str, path: str, body: bytes = b"", **headers: str) ->
         connection.close()
 
 
-def test_the_server_asks_no_other_machine_for_its_address(saved_checkpoints: Path, tmp_path: Path, monkeypatch) -> None:
+def test_the_server_asks_no_other_machine_for_its_address(saved_checkpoints: Path, tmp_path: Path) -> None:
     """Neither when it starts, listening to all, nor when a page of another host connects; a proxy would hear it."""
+    server = Server(tmp_path / "log.txt", saved_checkpoints)
     with socket.create_server(("127.0.0.1", 0)) as proxy:
         proxy.settimeout(0)
-        for name in ("http_proxy", "https_proxy"):
-            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
-        monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
-        monkeypatch.setenv("STREAMLIT_SERVER_ADDRESS", "0.0.0.0")
-        with serving(tmp_path / "log.txt", saved_checkpoints) as server, pytest.raises(InvalidStatus):
-            connect(f"ws://127.0.0.1:{server.port}/_stcore/stream", origin="http://elsewhere.invalid", proxy=None)
+        address = f"http://127.0.0.1:{proxy.getsockname()[1]}"
+        server.environment |= {"http_proxy": address, "https_proxy": address, "STREAMLIT_SERVER_ADDRESS": "0.0.0.0"}
+        server.start()
+        try:
+            with pytest.raises(InvalidStatus):
+                connect(f"ws://127.0.0.1:{server.port}/_stcore/stream", origin="http://elsewhere.invalid", proxy=None)
+        finally:
+            server.stop()
         with pytest.raises(BlockingIOError):
             proxy.accept()
 
