@@ -16,7 +16,7 @@ __all__ = ["open_model"]
 def __getattr__(name: str) -> Any:
     """Import `open_model` when it is asked for; where transformers is missing, say what installs it."""
     if name != "open_model":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(name)
     try:
         from model.checkpoints.huggingface.opening import open_model
     except ModuleNotFoundError as error:
