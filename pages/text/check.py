@@ -253,6 +253,8 @@ def _faults_of_messages(domain: str, own: list[Message]) -> Iterator[str]:
 def _faults_of_symbols(text: str, place: str) -> Iterator[str]:
     """Symbols are set as in print, but in names that people type."""
     prose = _FORMULA.sub("", text)
+    if place.endswith(": options") and "$" in text:
+        yield f"no formula is set in an option, of {place}: {_short(text)}"
     if not place.endswith(": others") and "\\" not in prose:  # a formula of several lines
         yield from (f"{symbol} is no formula, of {place}: {_short(text)}" for symbol in _SYMBOL.findall(prose))
 
