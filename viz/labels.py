@@ -111,7 +111,7 @@ def say_figure(traces: Iterable[Mapping], layout: Mapping) -> tuple[list[dict], 
     return _say(list(traces)), _say(layout)
 
 
-_SYMBOL = re.compile(r"(?<=\b[dWb])_(model|[QKVO])(?![^\W_])")
+_SYMBOL = re.compile(r"(?<=\b[dWb])_(model|[QKVO])(?![^\W_ᵀ])")
 
 
 def set_symbols(label: str) -> str:

@@ -122,10 +122,10 @@ def test_a_heat_map_of_one_language_is_another_picture_to_plotly() -> None:
 
 def test_a_symbol_in_a_label_is_set_with_a_subscript_and_no_word_or_token_is() -> None:
     shown = figure(
-        [scatter(x=["W_Q", "d_model"], y=[1, 2], name="W_Q, d_model and snake_Q", text=["W_Q", "d_model"])],
+        [scatter(x=["W_Q", "d_model"], y=[1, 2], name="W_Q W_Kᵀ, d_model and snake_Q", text=["W_Q", "d_model"])],
         title={"text": "embedding × √d_model"},
     ).to_dict()
     trace = shown["data"][0]
-    assert trace["name"] == "W<sub>Q</sub>, d<sub>model</sub> and snake_Q"
+    assert trace["name"] == "W<sub>Q</sub> W<sub>K</sub>ᵀ, d<sub>model</sub> and snake_Q"
     assert shown["layout"]["title"]["text"] == "embedding × √d<sub>model</sub>"
     assert list(trace["x"]) == list(trace["text"]) == ["W_Q", "d_model"], "what somebody typed stays"
