@@ -51,7 +51,10 @@ def test_an_answer_counts_the_attention_on_screen(translator, kind: str) -> None
     attention = trace.attention(kind, 1)
     here = interview(Run.of(translator, trace, kind, 1)).facts["answers"]
     weights = [getattr(attention.projections, name) for name in ("w_q", "w_k", "w_v", "w_o")]
-    assert f"{sum(w.size for w in weights):,} parameters" in here["How many parameters has one multi-head attention?"]
+    assert (
+        f"{sum(w.size for w in weights):,} parameters"
+        in here["How many parameters has one multi-head attention whose vectors have d dimensions?"]
+    )
     (memory,) = [text for ask, text in here.items() if "How much memory" in ask]
     assert f"{attention.pattern[0].nbytes:,} bytes" in memory
     assert list(here) == [question.ask for question in questions()]
