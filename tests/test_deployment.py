@@ -1,5 +1,6 @@
 """The files that serve the app to others: what a container may do, and that the app needs no more."""
 
+import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -68,6 +69,10 @@ def test_a_pod_of_kubernetes_writes_nothing_and_gets_no_rights() -> None:
     assert annotations["nginx.ingress.kubernetes.io/enable-access-log"] == "false"
 
 
+OF_A_GPU = re.compile("nvidia|cuda|triton")
+"""packages that PyTorch's other builds bring along, pinned by PyTorch itself"""
+
+
 def needed(files: Iterable[Path]) -> Iterator[str]:
     """The packages that files of requirements name, and what these need in turn, by their normalised names."""
     lines = [line for file in files for line in file.read_text("utf-8").splitlines() if line and line[0] not in "#-"]
@@ -86,8 +91,10 @@ def test_every_package_that_the_tests_run_with_is_pinned() -> None:
     files.remove(ROOT / "model/training/digits-requirements.txt")  # of a study, in an environment of its own
     lines = (ROOT / "deploy/constraints.txt").read_text("utf-8").splitlines()
     pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
-    found = {name: metadata.version(name).partition("+")[0] for name in needed(files)}
-    assert found.items() <= pinned.items()
+    found = {name: metadata.version(name).partition("+")[0] for name in needed(files) if not OF_A_GPU.match(name)}
+    assert found.keys() <= pinned.keys()
+    if os.environ.get("CI") == "true":  # there make has installed them; who installs without make may have newer ones
+        assert found.items() <= pinned.items()
     for path in ("Makefile", "Dockerfile"):
         assert "deploy/constraints.txt" in (ROOT / path).read_text("utf-8")
 
