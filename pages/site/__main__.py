@@ -20,7 +20,7 @@ def main() -> None:
         help="address of the full app; without it the page says how to start one",
     )
     options = parser.parse_args()
-    sys.stdout.write(f"Building the page of {options.checkpoint}; this takes about half a minute.\n")
+    sys.stdout.write(f"Building the page of {options.checkpoint} ...\n")
     sys.stdout.flush()
     build(options.out, options.checkpoint, options.app and f"{options.app.rstrip('/')}/")
     sys.stdout.write(describe(options.out))

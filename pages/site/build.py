@@ -371,7 +371,7 @@ def _block(kind: str, name: str, text: str) -> str:
 
 
 def _parts(name: str, content: bytes) -> Iterator[str]:
-    """A file in the page, in scripts of one class: for one of megabytes WebKit takes seconds and draws nothing."""
+    """A file in the page, in scripts of one class: one of megabytes keeps WebKit busy for longer."""
     for start in range(0, len(content), BYTES_OF_A_PART):
         text = base64.b64encode(content[start : start + BYTES_OF_A_PART]).decode()
         yield f'<script type="text/plain" class="{name}">{text}</script>'

@@ -223,7 +223,7 @@ def test_the_page_keeps_to_its_budgets(site: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", PAGES.values())
 def test_the_file_alone_has_the_model_in_small_scripts(site: Path, name: str) -> None:
-    """One of megabytes takes WebKit up to half a minute, in which it draws nothing."""
+    """One of megabytes keeps WebKit busy for longer."""
     alone = (site / name.replace("index", "attention-explorer")).read_text("utf-8")
     scripts = re.findall("<script[^>]*>(.*?)</script>", alone, re.DOTALL)
     assert max(map(len, scripts)) < 500_000
