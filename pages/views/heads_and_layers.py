@@ -355,7 +355,7 @@ def weights(run: Run) -> Result:
     facts = {
         "read": True,
         "sizes": (attention.key_input.shape[-1], attention.d_k, attention.v.shape[-1]),
-        "halves": [(formula, *_most_of_squares(arrays[key])) for key, formula in FORMULAS.items()],
+        "most": {key: _most_of_squares(arrays[key]) for key in PRODUCTS},
         "biases": attention.projections.biases,
         "mates": mates if len(mates) > 1 else [],
         "dictionary": "run_ids" in arrays,
@@ -960,7 +960,6 @@ def _alignment_table(found: AlignmentReport, places: Sequence[dict[str, Any]], o
 
 
 PRODUCTS = {"qk": "W_Q W_Kᵀ", "ov": "W_V W_O"}
-FORMULAS = {"qk": r"$W_Q\,W_K^\top$", "ov": r"$W_V\,W_O$"}
 """the same in a text"""
 
 
