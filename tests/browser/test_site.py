@@ -331,6 +331,23 @@ def test_the_recorded_run_is_drawn_without_the_model(address: str, open_page: Ca
     assert parse_qs(urlsplit(reader.page.url).query)["source"] == [TYPED]
 
 
+@pytest.mark.parametrize("name", ["tokens-picture", "head-list", "parts"])
+def test_a_row_of_buttons_is_one_stop_of_the_tab_key_and_arrows_go_along_it(
+    name: str, address: str, open_page: Callable[..., Reader]
+) -> None:
+    reader = open_page(address, route=lambda route: route.abort())
+    buttons = reader.page.locator(f"#{name} button")
+    reader.page.locator(f"#{name}").scroll_into_view_if_needed()
+    buttons.nth(2).wait_for()
+    stops = "buttons => buttons.map((each, at) => (each.tabIndex === 0 ? at : -1)).filter((at) => at >= 0)"
+    (stop,) = buttons.evaluate_all(stops)
+    buttons.nth(stop).press("Home")
+    assert buttons.evaluate_all(stops) == [0]
+    reader.page.keyboard.press("ArrowRight")
+    assert buttons.evaluate_all(stops) == [1]
+    assert buttons.nth(1).evaluate("button => button.getRootNode().activeElement === button")
+
+
 def test_a_picture_off_the_screen_frees_its_pixels_and_comes_back_as_it_was(
     address: str, open_page: Callable[..., Reader]
 ) -> None:

@@ -96,12 +96,13 @@ def _shortened(file: Path) -> str:
 
 
 def _tight(script: str) -> str:
-    """Without spaces that it does not need; a line on which a template may stand in another one stays."""
+    """Without spaces and line ends that it does not need; a line on which a template may stand in another one stays."""
 
     def tight(line: str) -> str:
         return line if line.count("`") > 2 else _LOOSE.sub(lambda each: each[1] or each[2], line)
 
-    return "\n".join(map(tight, script.split("\n")))
+    # A line's end that is none of a statement's own.
+    return re.sub(r"(?<=[;{,])\n+", "", "\n".join(map(tight, script.split("\n"))))
 
 
 def _say(found: re.Match[str]) -> str:

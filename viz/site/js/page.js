@@ -518,13 +518,18 @@ function say() {
   at("kind").value = place.kind;
   at("layer").replaceChildren(...layersOf(place.kind).map((layer) => option(layer, tr("layer {layer}", { layer }))));
   at("layer").value = place.layer;
-  at("head-list").replaceChildren(...range(config.n_heads).map(headItem));
+  const heads = at("head-list"), held = heads.contains(document.activeElement);
+  heads.replaceChildren(...range(config.n_heads).map(headItem));
+  const chosen = heads.children[place.head].firstChild;
+  stopAt(heads, chosen);
+  if (held) chosen.focus();
   const gate = state.changes.some((change) => change.type === "HeadGate" && isHere(change));
   at("gate").setAttribute("aria-pressed", String(gate));
   at("changes").replaceChildren(...state.changes.map(changeItem));
   at("unchanged").hidden = state.changes.length > 0;
   at("part-title").textContent = `${state.part + 1}. ${words.steps[state.part]}`;
   for (const [part, button] of [...at("parts").children].entries()) button.setAttribute("aria-pressed", String(part === state.part));
+  stopAt(at("parts"), at("parts").children[state.part]);
   showLink();
 }
 
@@ -850,6 +855,7 @@ function onKey(event) {
 }
 
 function listen() {
+  for (const id of ["head-list", "parts"]) rove(at(id));
   at("form").addEventListener("submit", (event) => {
     event.preventDefault();
     const text = at("sentence").value.trim().split(/\s+/).join(" ");

@@ -1,9 +1,10 @@
-// needs: shared/mount.js
+// needs: shared/mount.js shared/elements.js
 // The chips component: tokens as buttons, written by viz/html.py with all text escaped; a click chooses one.
 
 class View {
   constructor(root) {
     this.root = root;
+    rove(root);
     root.addEventListener("click", (event) => {
       const chip = event.target.closest("[data-position]");
       if (chip) this.send("pick", Number(chip.dataset.position));
@@ -14,6 +15,8 @@ class View {
     this.send = setTriggerValue;
     const focused = this.root.getRootNode().activeElement?.dataset.position;
     this.root.innerHTML = data.html;
-    if (focused !== undefined) this.root.querySelector(`[data-position="${focused}"]`)?.focus();
+    const [held, chosen] = [`[data-position="${focused}"]`, "[aria-pressed=true]"].map((what) => this.root.querySelector(what));
+    stopAt(this.root, held ?? chosen ?? this.root.querySelector("button"));
+    held?.focus();
   }
 }

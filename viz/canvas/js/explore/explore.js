@@ -200,22 +200,3 @@ function subscripted(text) {
   text.split(/_(\w)/).forEach((part, index) => node.append(index % 2 ? element("sub", "", part) : part));
   return node;
 }
-
-// Left and right, Home and End go from button to button; the Tab key stops at one of them.
-function rove(node) {
-  node.addEventListener("keydown", (event) => {
-    const all = [...node.querySelectorAll("button")];
-    const here = all.indexOf(event.target);
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    const end = { Home: 0, End: all.length - 1 }[event.key];
-    if (here < 0 || hasModifier(event) || (step === undefined && end === undefined)) return;
-    event.preventDefault();
-    const next = all[end ?? clamp(here + step, 0, all.length - 1)];
-    stopAt(node, next);
-    next.focus();
-  });
-}
-
-function stopAt(node, stop) {
-  for (const one of node.querySelectorAll("button")) one.tabIndex = one === stop ? 0 : -1;
-}

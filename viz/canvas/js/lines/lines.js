@@ -5,6 +5,7 @@ class View extends Picture {
   constructor(root) {
     super(root);
     this.chips = element("div", "chips");
+    rove(this.chips);
     this.chips.setAttribute("role", "group");
     this.chips.setAttribute("aria-label", tr("Heads"));
     this.heading = element("canvas", "heading");
@@ -59,6 +60,7 @@ class View extends Picture {
     const all = button(tr("All"), tr("Show all these heads"), () => this.show(this.header.heads));
     const none = button(tr("None"), tr("Hide all heads"), () => this.show([]));
     this.chips.replaceChildren(...buttons, all, none);
+    stopAt(this.chips, buttons[0]);
     this.chips.style.display = buttons.length > 1 ? "" : "none";
     this.press();
   }

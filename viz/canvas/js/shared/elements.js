@@ -54,6 +54,24 @@ function hasModifier(event) {
   return event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
 }
 
+// Arrow keys, Home and End go from button to button; the Tab key stops at one of them.
+function rove(node) {
+  node.addEventListener("keydown", (event) => {
+    const all = [...node.querySelectorAll("button")];
+    const here = all.indexOf(event.target);
+    const to = { ArrowLeft: here - 1, ArrowRight: here + 1, Home: 0, End: all.length - 1 }[event.key];
+    if (here < 0 || to === undefined || hasModifier(event)) return;
+    event.preventDefault();
+    const next = all[clamp(to, 0, all.length - 1)];
+    stopAt(node, next);
+    next.focus();
+  });
+}
+
+function stopAt(node, stop) {
+  for (const one of node.querySelectorAll("button")) one.tabIndex = one === stop ? 0 : -1;
+}
+
 // By how much a picture is enlarged that fills the screen: what the browser measures is larger by that.
 function zoomOf(node) {
   return node.currentCSSZoom ?? 1;
