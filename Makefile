@@ -7,6 +7,8 @@
 #              a disk; in other languages the same as index.de.html, attention-explorer.de.html; APP=https://... is the full app that it
 #              links to (without it the page says how to start the app)
 # make lint    formatter, linter, import rules, and what translations lack; make format applies the first two
+# make walk    looks at every page and tab in Chromium, at four widths, in three languages, light and dark, and lists what is cut
+#              or lies on something else; ARGS="--pages masks --languages en --schemes light" make walk: some of it
 # make words   brings the translations to the English: new sentences are there to be translated, changed ones to be looked at;
 #              ARGS="pt" make words begins a language; ARGS="--rename masks.md pads padding" renames a fact in all texts
 # make bench   measures speed and writes docs/speed.md; ARGS="--only views,peers" make bench: some parts
@@ -39,7 +41,7 @@ CHECKPOINTS ?= en-de
 SENTENCES ?= 10000
 PARSES := .venv-parses
 
-.PHONY: run site test check test-gpu bench soak heads lint words format clean
+.PHONY: run site test check test-gpu walk bench soak heads lint words format clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/installed
@@ -63,6 +65,9 @@ check: lint
 
 test-gpu: $(VENV)/installed-tests
 	TEST_GPU="$${CUDA_VISIBLE_DEVICES:-0}" $(BIN) -m pytest tests/model/test_gpu.py tests/pages/test_gpu.py
+
+walk: $(VENV)/installed-tests
+	$(BIN) -m tests.walk $(ARGS)
 
 bench: $(VENV)/installed-bench
 	$(BIN) -m tests.bench $(if $(DATA),--data "$(DATA)") $(if $(CHECKPOINT),--checkpoint "$(CHECKPOINT)") $(ARGS)

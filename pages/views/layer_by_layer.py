@@ -188,7 +188,7 @@ def _equation(sublayer: SubLayer, norm: NormSteps, position: int, dimension: int
 
 
 EVERY = toggle(
-    "After every sub-layer, not just every layer",
+    "After every sub-layer",
     lambda run, stack: SWITCH if stack == _last_stack(run) else {},
     key="layers_every",
 )

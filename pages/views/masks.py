@@ -71,7 +71,7 @@ def padding(run: Run, pads: int | None = number("Pads", _pads, 4, key="pads")) -
     mask = padded.mask[run.head]
     maps = {
         "The sentence alone": Map(run.attention.pattern[run.head], mask[:, : len(keys)], columns=keys),
-        "The same sentence in the padded batch": Map(padded.pattern[run.head], mask, columns=_padded_keys(keys, pads)),
+        "In the padded batch": Map(padded.pattern[run.head], mask, columns=_padded_keys(keys, pads)),
     }
     end = Mark(x=len(keys) - 0.5, panel=2, colour=CHOSEN, width=2, dash="solid")
     return Result(

@@ -185,7 +185,7 @@ def _fit(run: Run, log: pd.DataFrame) -> FittedSchedule | None:
 REMEDIES = {
     "none": "no remedy",
     "clip-12": "QK-clip: scores up to 12",
-    "decay-1": "weight decay of the projections of Q and K",
+    "decay-1": "weight decay of W_Q and W_K",
     "qk-norm": "QK-norm",
 }
 """runs of checkpoints/studies/sharpness.csv -> what they do against scores that grow"""

@@ -19,6 +19,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from pages import PAGES
+from tests.browser.cuts import watch_canvases
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page, WebSocket
@@ -293,6 +294,7 @@ def open_window(browser: "Browser", **options: object) -> "Page":
     context = browser.new_context(**{"viewport": VIEWPORT, **options})
     context.set_default_timeout(PATIENCE)
     context.add_init_script(AT_ONCE)
+    watch_canvases(context)
     return context.new_page()
 
 

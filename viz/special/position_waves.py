@@ -136,7 +136,7 @@ def block_map(blocks: Array, pairs: Sequence[int], k: int) -> go.Figure:
         ],
         height=440,
         xaxis={
-            "title": f"dimension of PE(pos), pos → pos + {k} (colours: −1 to 1)",
+            "title": f"dimension of PE(pos), pos → pos + {k}<br>(colours: −1 to 1)",
             "type": "category",
             "tickangle": -60,
         },

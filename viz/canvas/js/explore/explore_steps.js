@@ -175,6 +175,7 @@ class Steps {
     const symbol = element("b", part.symbol);
     symbol.append(subscripted({ embedding: tr("embedding"), position: tr("position") }[part.symbol] ?? part.symbol));
     block.caption.replaceChildren(symbol, whose);
+    block.caption.title = block.caption.textContent; // where it is too long for the box
     const values = this.valuesOf(part);
     const facts = { symbol: part.symbol.replace(/_/g, " "), name: names[part.rows.name], count: values.length };
     block.canvas.setAttribute("aria-label", tr("{symbol} of {name}: {count} numbers. Arrow left and right read them.", facts));
