@@ -174,6 +174,18 @@ class Question:
         return options, right, {"best": best, "value": value, **vars(places)}
 
 
+def ask_one(run: Run, questions: Sequence[Question], number: int) -> Asked | None:
+    """One of the questions about the run; None where there is nothing to choose from.
+
+    Args:
+        run: what they are about.
+        questions: those of one place, which take turns.
+        number: of the questions about one subject, from 0.
+    """
+    turns = (questions[(number + i) % len(questions)].asked_of(run, number) for i in range(len(questions)))
+    return next(filter(None, turns), None)
+
+
 def _common(run: Run, number: int) -> dict[str, Any]:
     """What the texts of every question may name."""
     queries, keys = axes(run.attention)
