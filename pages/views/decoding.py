@@ -32,9 +32,10 @@ from viz.drawing import Drawing
 from viz.forms import Bars, Canvas, Line, Lines, Texts
 from viz.heatmap import row_names
 from viz.special.decoding import STEP_HEIGHT, progress_line, sampling_bars, temperature_bars
-from viz.special.translate import alignment_map, alternative_bars, rank_candidates
+from viz.special.heads_and_layers import head_map
+from viz.special.translate import alternative_bars, rank_candidates
 from viz.theme import DECODER, ENCODER, OKABE_ITO
-from viz.tokens import decoder_rows, labels
+from viz.tokens import decoder_rows, labels, numbered
 
 WRITES = (Need.DECODER, Need.LOGITS)
 PAPER_BEAM, PAPER_ALPHA = 4, 0.6
@@ -289,7 +290,7 @@ def _beam_attention(run: Run, tree: BeamTree, place: int) -> tuple[Any, dict[str
         again = trace.attention(kind.name, layer).pattern[run.head, rows, : weights.shape[1]]
         apart = float(np.abs(weights - again).max())
     rows = row_names(reads[first:], pieces)
-    attention = alignment_map(weights, trace.src_tokens or reads, rows, crosses=kind.crosses)
+    attention = head_map(rows, numbered(trace.src_tokens or reads), weights)
     return attention, {"kind": kind.title, "layer": layer, "apart": apart}
 
 

@@ -24,7 +24,7 @@ def head(run: Run) -> Result:
     """The attention weights of the chosen head."""
     attention, head = run.attention, run.head
     arrays = {"scaled": attention.pre_softmax[head], "mask": attention.mask[head], "pattern": attention.pattern[head]}
-    figure = head_map(*axes(attention), arrays["pattern"], arrays["mask"], "attention weight")
+    figure = head_map(*axes(attention), arrays["pattern"], arrays["mask"])
     return Result({"map": figure}, {"place": run.place.title}, arrays)
 
 

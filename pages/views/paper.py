@@ -155,7 +155,7 @@ def attention(run: Run) -> Result:
         "cells": one.mask[head].size,
     }
     rows, keys = axes(one)
-    picture = head_map(rows, keys, one.pattern[head], one.mask[head], "attention weight")
+    picture = head_map(rows, keys, one.pattern[head], one.mask[head])
     return Result({"head": picture}, facts, {"pattern": one.pattern[head], "mask": one.mask[head]})
 
 

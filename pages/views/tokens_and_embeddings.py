@@ -21,7 +21,7 @@ from viz.drawing import Drawing
 from viz.forms import Bars, Canvas, Mark
 from viz.heatmap import vector_strips
 from viz.html import describe_piece, piece_boxes, piece_table
-from viz.special.positional_encoding import sum_maps
+from viz.special.positional_encoding import VectorMaps
 from viz.special.tokens_and_embeddings import neighbour_bars, sum_equation
 from viz.tokens import as_plotly, labels
 
@@ -172,8 +172,9 @@ def all_tokens(run: Run, side: str = SIDE) -> Result:
     """Embedding, positional encoding and their sum, for all tokens."""
     stream = _stream(run, side)
     terms, titles = stream.embedded.terms, input_titles(run.opened, stream.embedded)
-    maps = sum_maps(*terms.values(), stream.tokens.labels, titles)
-    return Result({"all": maps}, {"high": theme.symmetric_range(*terms.values())[1]}, terms)
+    maps = dict(zip(titles.values(), terms.values(), strict=True))
+    picture = VectorMaps(maps=maps, tokens=stream.tokens.labels).draw()
+    return Result({"all": picture}, {"high": theme.symmetric_range(*terms.values())[1]}, terms)
 
 
 @view("Pieces and bytes", code=(vocabulary.spell,))

@@ -22,8 +22,8 @@ from viz.canvas.lines import Choices, lines
 from viz.forms import Canvas
 from viz.heatmap import row_names
 from viz.labels import say_label
-from viz.special.translate import alignment_map
-from viz.tokens import labels
+from viz.special.heads_and_layers import head_map
+from viz.tokens import labels, numbered
 
 TRANSLATES = (Need.CROSS_ATTENTION, Need.LOGITS)
 ONE_HOT = 0.99
@@ -93,7 +93,7 @@ def alignment(run: Run, weights: str = ALIGNMENT) -> Result:
     return Result(
         {
             "lines": Canvas(drawing, {"choose": CLICKED_TOKEN}),
-            "map": alignment_map(aligned.weights, trace.src_tokens, rows),
+            "map": head_map(rows, numbered(trace.src_tokens), aligned.weights),
         },
         {
             "what": aligned.what,

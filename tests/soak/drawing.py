@@ -56,7 +56,7 @@ def draw_figures(trace: Trace) -> None:
     options, shares, chosen = translate.rank_candidates(trace.candidates[0], first)
     named = heatmap.row_names(own.query_tokens, trace.next_tokens)
     drawn = (
-        translate.alignment_map(cross.pattern[0], trace.src_tokens, rows),
+        heads_and_layers.head_map(rows, numbered(trace.src_tokens), cross.pattern[0], cross.mask[0], "weight"),
         translate.certainty_bars(trace.next_tokens, chance, 0).draw(),
         translate.alternative_bars(options, shares, chosen, trace.logits.shape[-1]),
         heads_and_layers.head_map(named, numbered(own.key_tokens), own.pattern[0], own.mask[0], "weight"),

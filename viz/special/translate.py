@@ -8,11 +8,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.bars import PERCENT, candidate_axis, candidate_bars, candidate_names, with_rest
-from viz.figure import NO_GRID, StableFigure, escape, figure, heatmap
+from viz.figure import StableFigure, figure
 from viz.forms import Bars, Form
-from viz.labels import say_label
-from viz.theme import DECODER, FAINT_DECODER, GUIDE, WEIGHTS, flat_bar
-from viz.tokens import as_plotly, axis_ticks, labels, text_width, token_ticks
+from viz.theme import DECODER, FAINT_DECODER, GUIDE
+from viz.tokens import labels, text_width
 
 Array = np.ndarray
 
@@ -93,42 +92,6 @@ class Alternatives(Form):
 
     def arrays(self) -> dict[str, Array]:
         return {"probabilities": self.probabilities}
-
-
-def alignment_map(weights: Array, key_tokens: Sequence[str], rows: Sequence[str], *, crosses: bool = True) -> go.Figure:
-    """Attention weights, 0 to 1: rows are decoder positions (queries), columns tokens of the source (keys).
-
-    Args:
-        weights: (query, key), 0 to 1.
-        key_tokens: pieces of the keys.
-        rows: unique names of the rows, plain text.
-        crosses: whether the keys are the source; else they are the text itself.
-    """
-    keys = escape(labels(key_tokens))
-    hover = np.array([[f"{as_plotly(row)}<br>{say_label('attends to')} {key}" for key in keys] for row in rows])
-    # Above the map stand the names of the keys.
-    bar = flat_bar("attention weight, 0 to 1") | {"y": 0.0, "yanchor": "top", "tickvals": [0, 0.5, 1]}
-    names = [*rows]
-    return figure(
-        [
-            heatmap(
-                z=weights,
-                x=np.arange(len(key_tokens)),
-                y=np.arange(len(rows)),
-                customdata=hover,
-                colorscale=WEIGHTS,
-                zmin=0,
-                zmax=1,
-                colorbar=bar,
-                hover="%{customdata}<br>attention weight %{z:.6f}",
-            )
-        ],
-        height=170 + min(26 * len(rows), 660),
-        # Room for the labels beforehand: a margin that Plotly measures makes it draw twice.
-        margin={"t": 73, "b": 79, "l": 62 + text_width(names)},
-        xaxis=token_ticks(key_tokens) | {"title": f"{'source' if crosses else 'text'} token (key)", "side": "top"},
-        yaxis=NO_GRID | axis_ticks(names) | {"title": "query: reads → predicts", "autorange": "reversed"},
-    )
 
 
 def rank_candidates(candidates: Sequence, written: tuple[str, int, float]) -> tuple[list[str], Array, int]:
