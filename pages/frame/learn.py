@@ -8,9 +8,9 @@ import streamlit as st
 from model.language import tr
 from model.run import Run
 from pages.frame.ask import answer_text, ask
+from pages.frame.opened_station import offer_own_sentence, open_list, open_station
 from pages.frame.present_row import draw_present_row, place_present_row
 from pages.frame.render import PRESENT_TEXT, present_view, show_view
-from pages.frame.stations import offer_own_sentence, open_list, open_station
 from pages.lessons import lessons
 from pages.lessons.guesses import subject_of
 from pages.lessons.question import view_named

@@ -17,7 +17,7 @@ from model.trace import KIND_TITLES, Array
 from pages.lessons.question import Question, read, read_question, rows_with_choice
 from pages.lessons.reading import Facts, lengths_of, log_p_change
 from pages.text import translate_entry
-from pages.views.names import axes
+from pages.views.shared import axes
 
 TAUS = 0.5, 2.0
 """temperatures at which a row is to be guessed"""

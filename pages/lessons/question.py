@@ -22,7 +22,7 @@ from model.trace import Array
 from pages import page_of
 from pages.lessons.reading import Facts
 from pages.views import OUTCOME, Result, View
-from pages.views.names import axes
+from pages.views.shared import axes
 from pages.views.words import evaluate, fill
 from viz.forms import Bars, Maps
 from viz.tokens import as_markdown

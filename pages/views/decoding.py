@@ -26,7 +26,7 @@ from model.run import Run
 from model.trace import Array, Trace
 from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.controls import choice, decimals, menu, number, slider, steps
-from pages.views.names import ALIGNMENT, Alignment, align
+from pages.views.shared import ALIGNMENT, Alignment, align
 from viz.canvas.beam_tree import hypotheses_table, tree_picture
 from viz.drawing import Drawing
 from viz.forms import Bars, Canvas, Line, Lines, Texts

@@ -9,7 +9,7 @@ from model.network.attention import MultiHeadAttention
 from model.run import Run
 from pages.views import OnRequest, Result, answer, view
 from pages.views.controls import slider
-from pages.views.names import axes
+from pages.views.shared import axes
 from pages.views.two_texts import first_question, share_maps, with_word
 from viz.forms import Canvas
 from viz.special.heads_and_layers import head_map

@@ -15,7 +15,7 @@ from model.trace import Stream
 from pages.views import Result, answer, view
 from pages.views.chosen_token import row_in
 from pages.views.controls import choice, number
-from pages.views.names import input_titles
+from pages.views.shared import input_titles
 from viz import theme
 from viz.drawing import Drawing
 from viz.forms import Bars, Canvas, Mark

@@ -82,7 +82,7 @@ from model.training.schedule import FittedSchedule, fit_schedule, noam, schedule
 from model.training.score_clip import ScoreClip
 from pages.views import Need, Result, answer, view
 from pages.views.controls import SWITCH, choice, decimals, menu, number, several, slider, steps, text, toggle
-from pages.views.names import POSITION, axes, card_of, is_outdated
+from pages.views.shared import POSITION, axes, card_of, is_outdated
 from viz.bars import with_rest
 from viz.forms import Line, Lines, Map, Maps, Mark, Outcome, Scale, Table, Texts
 from viz.labels import say_label, say_options

@@ -15,7 +15,7 @@ from pages.views.chosen_token import CLICKED_TOKEN, KEY_TOKEN, QUERY, key_of, qu
 from pages.views.controls import HEAD, KIND, LAYER, TAU
 from pages.views.examples import examples_of, largest_weight, strongest_head
 from pages.views.explore import Word, boxes_of, rows_of_all_heads, sides_of, stacks_of
-from pages.views.names import ALIGNMENT, POSITION, align, written_tokens
+from pages.views.shared import ALIGNMENT, POSITION, align, written_tokens
 from viz.canvas.explore import Part
 from viz.canvas.explore import explore as explore_canvas
 from viz.canvas.lines import Choices, lines

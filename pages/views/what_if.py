@@ -43,8 +43,8 @@ from model.trace import KIND_TITLES, Trace, log_probabilities
 from model.tracer import build_trace
 from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.controls import CLICKED_HEAD, another_run, built, choice, menu, number, slider
-from pages.views.names import axes
-from pages.views.parts import head_maps
+from pages.views.part_pictures import head_maps
+from pages.views.shared import axes
 from viz.drawing import Drawing
 from viz.forms import Canvas, Document, Line, Lines, Mark, Outcome, Scale, Table
 from viz.html import chips

@@ -50,7 +50,7 @@ from model.run import Run
 from model.trace import Array, Attention
 from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.controls import choice, menu, player, slider, text
-from pages.views.names import LETTER_MODELS, axes
+from pages.views.shared import LETTER_MODELS, axes
 from pages.views.timing import ALONE, MEASURE, time_chart, time_points, time_side_by_side, time_table
 from viz.figure import escape
 from viz.forms import Line, Lines, Map, Maps, Mark, Scale

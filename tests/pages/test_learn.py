@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from model.ablations import ROWS
-from model.analysis.heads.common_claims import mean_evenness
+from model.analysis.heads.evenness import mean_evenness
 from model.analysis.heads.softmax import softmax_at
 from model.analysis.mechanisms.modern_parts import compare_norms
 from model.analysis.positions.position_table import wavelengths
