@@ -1,4 +1,4 @@
-"""Bar charts of tokens: one value for each position, or the probabilities of candidate next tokens."""
+"""Bar charts of the probabilities of candidate next tokens."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,34 +13,6 @@ Array = np.ndarray
 
 PERCENT = {"range": [0, 1.15], "tickvals": [0, 0.25, 0.5, 0.75, 1], "tickformat": ".0%"}
 """Axis of probabilities, with room for the number after a bar."""
-
-
-def position_bars(
-    names: Sequence[str],
-    values: Array,
-    name: str,
-    marker: Mapping,
-    *,
-    what: str = "position",
-    number: str = ".6f",
-    unit: str = "",
-    **properties: Any,
-) -> dict:
-    """One upright bar for each position of a sequence.
-
-    Args:
-        names: names of the tokens, plain text.
-        values: (position,)
-        name: what the values are, for legend and hover text.
-        marker: colour, and hatching where several series stand side by side.
-        what: what a position is, for the hover text.
-        number: format of a value in the hover text.
-        unit: of a value, with a space before it.
-        properties: further properties of the trace.
-    """
-    hover = f"{what} %{{x}}: %{{customdata}}<br>{name} <b>%{{y:{number}}}</b>{unit}"
-    places = np.arange(len(names))
-    return bar(x=places, y=values, name=name, customdata=escape(names), marker=marker, hover=hover, **properties)
 
 
 def candidate_bars(

@@ -82,14 +82,13 @@ from model.training.schedule import FittedSchedule, fit_schedule, noam, schedule
 from model.training.score_clip import ScoreClip
 from pages.views import Need, Result, answer, view
 from pages.views.controls import SWITCH, choice, decimals, menu, number, several, slider, steps, text, toggle
-from pages.views.shared import POSITION, axes, card_of, is_outdated
+from pages.views.shared import POSITION, axes, card_of, is_outdated, log_p_bars
 from viz.bars import with_rest
 from viz.forms import Line, Lines, Map, Maps, Mark, Outcome, Scale, Table, Texts
 from viz.labels import say_label, say_options
 from viz.latex import signed, span
 from viz.special.studies import ablation_chart, scaling_chart
 from viz.special.translate import rank_candidates
-from viz.special.what_if import log_probability_bars
 from viz.theme import DECODER, OKABE_ITO, WEIGHTS
 from viz.tokens import decoder_rows, labels, numbered
 
@@ -447,7 +446,7 @@ def step(
             *steps.texts,
             {"log p of the pair before": before.sum(), "after": after.sum()},
         ),
-        "tokens": log_probability_bars(pair.next_tokens, before, after),
+        "tokens": log_p_bars(pair.next_tokens, before, after),
     }
     if taken > 1:
         counts = np.arange(taken + 1)

@@ -44,14 +44,14 @@ from model.tracer import build_trace
 from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.controls import CLICKED_HEAD, another_run, built, choice, menu, number, slider
 from pages.views.part_pictures import head_maps
-from pages.views.shared import axes
+from pages.views.shared import axes, log_p_bars
 from viz.drawing import Drawing
 from viz.forms import Canvas, Document, Line, Lines, Mark, Outcome, Scale, Table
 from viz.html import chips
 from viz.latex import signed
 from viz.special.mistakes import mistake_maps
 from viz.special.translate import Alternatives, certainty_bars, rank_candidates
-from viz.special.what_if import OWN, ChangeMaps, HeadMaps, candidate_change_bars, log_probability_bars
+from viz.special.what_if import OWN, ChangeMaps, HeadMaps, candidate_change_bars
 from viz.theme import CHOSEN, DECODER, GUIDE, OKABE_ITO, VALUE
 from viz.tokens import decoder_rows, labels, numbered
 
@@ -177,7 +177,7 @@ def tokens(run: Run, changed: Run = CHANGED) -> Result:
     before, after = (trace.target_log_probabilities for trace in traces.values())
     lost = int((after - before).argmin())
     return Result(
-        {"tokens": log_probability_bars(run.trace.next_tokens, before, after)},
+        {"tokens": log_p_bars(run.trace.next_tokens, before, after)},
         {"sums": (before.sum(), after.sum()), "lost": lost, "loss": (after - before)[lost]},
         {f"probability_{name}": trace.target_probabilities for name, trace in traces.items()}
         | {f"log_probability_{name}": trace.target_log_probabilities for name, trace in traces.items()}
