@@ -7,8 +7,9 @@ from model.needs import Need
 from model.run import Run
 from pages.views import Result, answer, view
 from pages.views.controls import choice
+from viz.candidates import alternatives
 from viz.forms import Bars, Texts
-from viz.special.translate import alternative_bars, rank_candidates
+from viz.special.translate import rank_candidates
 from viz.theme import ENCODER
 from viz.tokens import as_markdown, labels
 
@@ -39,7 +40,7 @@ def guesses(run: Run, place: int | None = PLACE) -> Result:
     return Result(
         {
             "texts": Texts({"As the model reads it": trace.source, "Filled in": trace.translation}, compared=True),
-            "candidates": alternative_bars(*rank_candidates(trace.candidates[place], filled), trace.logits.shape[-1]),
+            "candidates": alternatives(*rank_candidates(trace.candidates[place], filled), trace.logits.shape[-1]),
             "weights": Bars(
                 labels(run.attention.key_tokens),
                 {"attention weight": weights},

@@ -83,14 +83,14 @@ from model.training.score_clip import ScoreClip
 from pages.views import Need, Result, answer, view
 from pages.views.controls import SWITCH, choice, decimals, menu, number, several, slider, steps, text, toggle
 from pages.views.shared import POSITION, axes, card_of, is_outdated, log_p_bars
-from viz.bars import with_rest
+from viz.candidates import candidate_names, with_rest
 from viz.forms import Line, Lines, Map, Maps, Mark, Outcome, Scale, Table, Texts
 from viz.labels import say_label, say_options
 from viz.latex import signed, span
 from viz.special.studies import ablation_chart, scaling_chart
 from viz.special.translate import rank_candidates
 from viz.theme import DECODER, OKABE_ITO, WEIGHTS
-from viz.tokens import decoder_rows, labels, numbered
+from viz.tokens import decoder_rows, numbered
 
 PAPER_WARMUP, PAPER_SMOOTHING = 4000, 0.1
 DRAWN = 600
@@ -352,7 +352,7 @@ def smoothing(run: Run, position: int = POSITION, epsilon: float = EPSILON) -> R
 
 def _smoothed(tokens: Sequence[str], target: Array, model: Array, right: int, vocabulary: int) -> Lines:
     """Smoothed target and model at one position: its best tokens, the right one shaded, and all others."""
-    names = [*labels(tokens), tr("all {others:,} others", others=vocabulary - len(tokens))]
+    names = candidate_names(tokens, vocabulary - len(tokens))
     series = ("smoothed target", target, OKABE_ITO[3], "diamond"), ("the model, here", model, DECODER, "circle")
     return Lines(
         {

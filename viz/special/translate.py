@@ -1,15 +1,11 @@
 """Figures of the home page: the probability of each written token, its alternatives, and the cross-attention map."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
-from viz.bars import PERCENT, candidate_axis, candidate_bars, candidate_names, with_rest
-from viz.figure import StableFigure, figure
-from viz.forms import Bars, Form
+from viz.forms import Bars
 from viz.theme import DECODER, FAINT_DECODER, GUIDE
 from viz.tokens import labels, text_width
 
@@ -44,54 +40,6 @@ def certainty_bars(next_tokens: Sequence[str], probabilities: Array, chosen: int
         layout={"yaxis": {"tickformat": ".0%"}, "margin": margin},
         **form,
     )
-
-
-def alternative_bars(tokens: Sequence[str], probabilities: Array, written: int, vocabulary: int) -> go.Figure:
-    """The most probable tokens at one position, and all others of the vocabulary together.
-
-    Args:
-        tokens: pieces, best first, the one that was written among them.
-        probabilities: (token,) of the whole vocabulary.
-        written: index of the token that was written.
-        vocabulary: number of tokens in the vocabulary.
-    """
-    names = candidate_names(tokens, vocabulary - len(tokens))
-    marker = {
-        "color": DECODER,
-        "opacity": np.where(np.arange(len(names)) == written, 1.0, 0.45),
-        "pattern": {"shape": [*[""] * len(tokens), "/"]},
-    }
-    # Without a text font for the selection Plotly fails on a click.
-    click = {"selected": {"textfont": {"color": GUIDE}}, "unselected": {"textfont": {"color": GUIDE}}}
-    return figure(
-        [candidate_bars(names, with_rest(probabilities), "probability", marker, **click)],
-        height=90 + 22 * len(names),
-        margin={"l": 21 + text_width(names)},
-        xaxis=PERCENT | {"title": "probability, whole vocabulary"},
-        yaxis=candidate_axis(names, written),
-        # A bar may be too short to hit, so its whole row shows the hover text.
-        hovermode="y",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Alternatives(Form):
-    """The most probable tokens at one position as bars, of which a click chooses one."""
-
-    tokens: Sequence[str]
-    """pieces, best first"""
-    probabilities: Array
-    """(token,)"""
-    written: int
-    """index of the token that was written"""
-    vocabulary: int
-    """number of tokens in the vocabulary"""
-
-    def draw(self) -> StableFigure:
-        return alternative_bars(self.tokens, self.probabilities, self.written, self.vocabulary)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"probabilities": self.probabilities}
 
 
 def rank_candidates(candidates: Sequence, written: tuple[str, int, float]) -> tuple[list[str], Array, int]:

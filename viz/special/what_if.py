@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.language import tr
-from viz.bars import candidate_axis, candidate_bars
+from viz.candidates import candidate_axis, candidate_bars
 from viz.figure import (
     GROUPED_BARS,
     INVISIBLE,

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from viz.candidates import alternatives
 from viz.html import chips, continued, translated
-from viz.special.translate import alternative_bars, certainty_bars, rank_candidates
+from viz.special.translate import certainty_bars, rank_candidates
 from viz.theme import DECODER, FAINT_DECODER
 from viz.tokens import decoder_names, decoder_rows, labels
 
@@ -30,7 +31,7 @@ def test_certainty_shows_each_probability_and_emphasises_one() -> None:
 
 
 def test_runners_up_state_the_rest_of_the_vocabulary() -> None:
-    figure = alternative_bars([MARKUP, "\u2581b"], np.array([0.6, 0.3]), written=1, vocabulary=1000)
+    figure = alternatives([MARKUP, "\u2581b"], np.array([0.6, 0.3]), written=1, vocabulary=1000).draw()
     assert list(figure.data[0].x) == [0.6, 0.3, pytest.approx(0.1)]
     assert figure.layout.yaxis.ticktext == ("&lt;b&gt;x&lt;/b&gt;", "<b>b</b>", "all 998 others")
 
