@@ -16,7 +16,7 @@ Array = np.ndarray
 
 PERCENT = {"range": [0, 1.15], "tickvals": [0, 0.25, 0.5, 0.75, 1], "tickformat": ".0%"}
 """Axis of probabilities, with room for the number after a bar."""
-HEAD, ROW, EACH = 90, 10, 12
+HEAD, ROW, EACH = 78, 10, 12
 """pixels: around the rows, and of a row besides its bars, and of each of these"""
 
 
