@@ -4,7 +4,7 @@ import streamlit as st
 
 from model.language import tr
 from model.run import Place
-from pages.frame.stations import offer_own_sentence
+from pages.frame.opened_station import offer_own_sentence
 from pages.views.examples import Examples, examples_of
 from pages.widgets.controls import set_controls
 

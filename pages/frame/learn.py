@@ -7,10 +7,12 @@ import streamlit as st
 
 from model.language import tr
 from model.run import Run
+from pages.frame.ask import answer_text, ask
+from pages.frame.opened_station import offer_own_sentence, open_list, open_station
 from pages.frame.present_row import draw_present_row, place_present_row
 from pages.frame.render import PRESENT_TEXT, present_view, show_view
-from pages.frame.stations import offer_own_sentence, open_list, open_station
 from pages.lessons import lessons
+from pages.lessons.guesses import subject_of
 from pages.lessons.question import view_named
 from pages.lessons.station import Lesson, Station
 from pages.views import Control, View
@@ -20,7 +22,6 @@ from pages.widgets.controls import fold
 from pages.widgets.export import export_view
 from pages.widgets.page_links import link_with
 from pages.widgets.proof_strip import proof
-from pages.widgets.question import Card, begin_question, show_question
 
 DONE = "stations-done"
 """in the session: names of the finished stations"""
@@ -126,32 +127,12 @@ def _live(station: Station) -> tuple[View, str, dict[Control, Any]]:
 
 
 def _ask(run: Run, station: Station, name: str) -> None:
-    """The question: done already, with options to choose from, or with a ladder of hints to its answer."""
-    question = station.question
+    """The question, unless what there is to do is done."""
     if station.is_done(run):
         st.markdown(tr(":green[**✓ Done**]"))
-        st.markdown(_answer(run, station))
-    elif question.hints:
-        show_question(Card(name, f"**{tr('Why?')}** {question.ask}", lambda: _answer(run, station), question.hints))
-    elif asked := question.asked_of(run):
-        again = partial(_offer_again, name)
-        show_question(
-            Card(name, asked.text, lambda: _answer(run, station), options=asked.options, right=asked.right, more=again)
-        )
+        st.markdown(answer_text(run, station.question))
     else:
-        st.markdown(_answer(run, station))
-
-
-def _offer_again(name: str) -> None:
-    st.button(tr("Ask me again"), key="ask-again", icon=":material/refresh:", on_click=begin_question, args=(name,))
-
-
-def _answer(run: Run, station: Station) -> str:
-    answer = station.answer(run)
-    if answer.holds:
-        return answer.text
-    note = tr("This run does not show the effect. Go back to this station's sentence and head to see it.")
-    return f"{answer.text}\n\n:small[{note}]"
+        ask(run, name, [station.question], subject_of(run, "learn"), lambda _: _tick(name))
 
 
 def _show_way(lesson: Lesson, number: int, done: frozenset[str]) -> None:
@@ -174,17 +155,10 @@ def _show_way(lesson: Lesson, number: int, done: frozenset[str]) -> None:
         st.button(
             tr("Back"), key="station-back", disabled=number == 0, on_click=open_station, args=(lesson, number - 1)
         )
-        label = tr("Next") if number < last else tr("Finish")
-        st.button(label, key="station-next", icon=":material/arrow_forward:", on_click=_finish, args=(lesson, number))
-
-
-def _finish(lesson: Lesson, number: int) -> None:
-    """Before the page runs again: tick the station off and go on."""
-    _tick(lesson.name(number))
-    if number + 1 < len(lesson.stations):
-        open_station(lesson, number + 1)
-    else:
-        open_list()
+        label, go, to = (
+            (tr("Next"), open_station, (lesson, number + 1)) if number < last else (tr("Finish"), open_list, ())
+        )
+        st.button(label, key="station-next", icon=":material/arrow_forward:", on_click=go, args=to)
 
 
 def _tick(name: str) -> None:

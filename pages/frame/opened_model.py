@@ -28,7 +28,7 @@ from pages import PAGES, Page, first_page_for
 from pages.compute.runs import checkpoint_by_config, checkpoint_with, open_translator
 from pages.frame.command_line import is_at_this_machine
 from pages.frame.menu import HOME
-from pages.frame.stations import current_station
+from pages.frame.opened_station import current_station
 from viz.tokens import as_markdown
 
 CHECKPOINT = "checkpoint"

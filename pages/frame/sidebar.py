@@ -57,7 +57,7 @@ from pages.frame.opened_model import (
     take_text,
     what_is_said,
 )
-from pages.frame.stations import notice_own_sentence, take_place
+from pages.frame.opened_station import notice_own_sentence, take_place
 from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers, rename_parameters, short_title
 from pages.views.controls import TAU

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from model.analysis.heads.common_claims import row_evenness
+from model.analysis.heads.evenness import row_evenness
 from model.analysis.heads.softmax import product_statistics, softmax_at
 from model.background.layer_size import LayerSize
 from model.interventions import AttentionTemperature

@@ -14,10 +14,10 @@ from model.language import language, tr
 from model.needs import Need
 from model.run import Run
 from model.trace import KIND_TITLES, Array
-from pages.lessons.question import Asked, Question, read, read_question, rows_with_choice
+from pages.lessons.question import Question, read, read_question, rows_with_choice
 from pages.lessons.reading import Facts, lengths_of, log_p_change
 from pages.text import translate_entry
-from pages.views.names import axes
+from pages.views.shared import axes
 
 TAUS = 0.5, 2.0
 """temperatures at which a row is to be guessed"""
@@ -38,26 +38,15 @@ def _questions(_code: str) -> Mapping[str, Sequence[Question]]:
     return pages
 
 
-def ask(run: Run, page: str, number: int) -> Asked | None:
-    """A question of the page about the run; None where there is nothing to guess.
-
-    Args:
-        run: what is on the page.
-        page: its name.
-        number: of the questions about one subject, from 0.
-    """
-    offered = questions()[page]
-    asked = (offered[(number + i) % len(offered)].asked_of(run, number) for i in range(len(offered)))
-    return next((one for one in asked if one), None)
-
-
 def subject_of(run: Run, page: str) -> Hashable:
-    """What a page's question is about; when it changes, the page asks another question."""
+    """What the question of a page, or of a station of Learn, is about; when it changes, another one is asked."""
     trace = run.trace
     tokens = (trace.checkpoint_hash, *(stream.tokens.ids for stream in trace.streams.values()))
     about = tuple(getattr(run, part) for part in read("guesses")["about"].get(page, ()))
-    # The slider of Temperature moves τ, which is how a person checks the answer: that must not replace the question.
-    return (*tokens, about) if page == "temperature" else (*tokens, about, trace.interventions)
+    # Sliders of Temperature and of stations move τ, which is how a person checks the answer: that must not replace the
+    # question.
+    changes = () if page in ("learn", "temperature") else trace.interventions
+    return language().code, *tokens, about, changes
 
 
 def measures(run: Run) -> Facts:

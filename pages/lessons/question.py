@@ -22,7 +22,7 @@ from model.trace import Array
 from pages import page_of
 from pages.lessons.reading import Facts
 from pages.views import OUTCOME, Result, View
-from pages.views.names import axes
+from pages.views.shared import axes
 from pages.views.words import evaluate, fill
 from viz.forms import Bars, Maps
 from viz.tokens import as_markdown
@@ -172,6 +172,18 @@ class Question:
             return None
         options, right, best, value = largest(places, self.find == "smallest")
         return options, right, {"best": best, "value": value, **vars(places)}
+
+
+def ask_one(run: Run, questions: Sequence[Question], number: int) -> Asked | None:
+    """One of the questions about the run; None where there is nothing to choose from.
+
+    Args:
+        run: what they are about.
+        questions: those of one place, which take turns.
+        number: of the questions about one subject, from 0.
+    """
+    turns = (questions[(number + i) % len(questions)].asked_of(run, number) for i in range(len(questions)))
+    return next(filter(None, turns), None)
 
 
 def _common(run: Run, number: int) -> dict[str, Any]:

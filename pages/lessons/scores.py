@@ -8,7 +8,7 @@ from model.analysis.written.of_scores import weight_with_score
 from model.analysis.written.of_stream import EMBEDDING, POSITION
 from model.run import Run
 from pages.lessons.reading import Facts, row_of_pronoun
-from pages.views.parts import part_label
+from pages.views.part_pictures import part_label
 
 LOOKUP_WEIGHT = 0.9
 """on one key, from which on a row is little more than a lookup"""

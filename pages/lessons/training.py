@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from model.analysis.heads.common_claims import mean_evenness
+from model.analysis.heads.evenness import mean_evenness
 from model.analysis.runs.gradients import loss_gradients
 from model.background import induction
 from model.background.studies import WARMUP, read_study

@@ -19,8 +19,8 @@ from model.trace import Array
 from pages.views import Need, Result, answer, view
 from pages.views.chosen_token import first_key, first_query, key_of, query_of
 from pages.views.controls import choice, menu, number, slider, text, toggle
-from pages.views.names import axes
-from pages.views.parts import part_bars, part_label, rank
+from pages.views.part_pictures import part_bars, part_label, rank
+from pages.views.shared import axes
 from viz.forms import Canvas, Map, Maps, Scale, Table
 from viz.labels import TYPED, say_label
 from viz.latex import attention_formula, signed

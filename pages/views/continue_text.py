@@ -8,7 +8,7 @@ from model.language import joined, later, sentence
 from model.needs import Need
 from model.run import Run
 from pages.views import Result, answer, view
-from pages.views.names import POSITION, written_tokens
+from pages.views.shared import POSITION, written_tokens
 from viz.tokens import labels
 
 WHOSE = {

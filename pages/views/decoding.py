@@ -13,6 +13,7 @@ from model.generation.beam_tree import BeamTree, Node, search_again, tree_arrays
 from model.generation.sampling import (
     SampledText,
     Sampling,
+    TokenDraw,
     draw,
     sample,
     sample_again,
@@ -22,19 +23,22 @@ from model.generation.sampling import (
 from model.generation.search import beam_steps, greedy, length_penalty
 from model.generation.step_cost import cached_step, time_steps, uncached_step
 from model.generation.steps import EXTRA_LENGTH, steps_of
+from model.language import tr
 from model.run import Run
 from model.trace import Array, Trace
 from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.controls import choice, decimals, menu, number, slider, steps
-from pages.views.names import ALIGNMENT, Alignment, align
+from pages.views.shared import ALIGNMENT, Alignment, align
+from viz.candidates import Candidates, alternatives, candidate_names, with_rest
 from viz.canvas.beam_tree import hypotheses_table, tree_picture
 from viz.drawing import Drawing
 from viz.forms import Bars, Canvas, Line, Lines, Texts
 from viz.heatmap import row_names
-from viz.special.decoding import STEP_HEIGHT, progress_line, sampling_bars, temperature_bars
-from viz.special.translate import alignment_map, alternative_bars, rank_candidates
+from viz.special.decoding import progress_line
+from viz.special.heads_and_layers import head_map
+from viz.special.translate import rank_candidates
 from viz.theme import DECODER, ENCODER, OKABE_ITO
-from viz.tokens import decoder_rows, labels
+from viz.tokens import decoder_rows, labels, numbered
 
 WRITES = (Need.DECODER, Need.LOGITS)
 PAPER_BEAM, PAPER_ALPHA = 4, 0.6
@@ -89,7 +93,7 @@ def one_step(run: Run, step: int | None = STEP, weights: str = ALIGNMENT) -> Res
     return Result(
         {
             "line": Canvas(Drawing("chips", {"html": line}), {"pick": STEP}, saves=False),
-            "next": alternative_bars(names, shares, chosen, trace.logits.shape[-1]),
+            "next": alternatives(names, shares, chosen, trace.logits.shape[-1]),
             "source": _key_weights(trace, aligned, row),
         },
         {
@@ -126,7 +130,7 @@ def _key_weights(trace: Trace, aligned: Alignment, row: int) -> Bars:
         (0, 1),
         (colour,),
         what=what,
-        height=STEP_HEIGHT,
+        height=290,
         layout={"title": {"text": aligned.what, "font": {"size": 13}}, "xaxis": {"tickangle": -60}},
     )
 
@@ -289,7 +293,7 @@ def _beam_attention(run: Run, tree: BeamTree, place: int) -> tuple[Any, dict[str
         again = trace.attention(kind.name, layer).pattern[run.head, rows, : weights.shape[1]]
         apart = float(np.abs(weights - again).max())
     rows = row_names(reads[first:], pieces)
-    attention = alignment_map(weights, trace.src_tokens or reads, rows, crosses=kind.crosses)
+    attention = head_map(rows, numbered(trace.src_tokens or reads), weights)
     return attention, {"kind": kind.title, "layer": layer, "apart": apart}
 
 
@@ -342,7 +346,7 @@ def samples(
     return Result(
         {
             "samples": table,
-            "draw": sampling_bars(_pieces(run, look.ids), look.before, look.after, look.chosen, others),
+            "draw": _draw(_pieces(run, look.ids), look, others),
         },
         {
             "next_seed": (seed + 1) % (LARGEST_SEED + 1),
@@ -357,6 +361,24 @@ def samples(
         {"before": look.before, "after": look.after, "ids": np.array(look.ids)}
         | {f"sample_{count}": np.array(one.tokens) for count, one in enumerate(drawn, start=1)},
     )
+
+
+def _draw(pieces: Sequence[str], look: TokenDraw, others: int) -> Candidates:
+    """The model's next-token probabilities, and those from which the token was drawn; those of the others last."""
+    names = candidate_names(pieces, others)
+    names[look.chosen] = f"▸ {names[look.chosen]}"
+    drawn = "sampled from"
+    return Candidates(
+        names=names,
+        series={"the model's probability": look.before, drawn: look.after},
+        markers=[MARKERS[0], {"color": DECODER}],
+        chosen=look.chosen,
+        words={drawn: [f"{share:.2%}" if share else tr("cut") for share in look.after]},
+    )
+
+
+MARKERS = [{"color": OKABE_ITO[color], "pattern": {"shape": shape}} for color, shape in ((7, "/"), (1, ""), (2, "x"))]
+"""of a run and of two temperatures"""
 
 
 def _rerun(opened: Checkpoint, trace: Trace, row: int, temperature: float) -> dict[str, Array]:
@@ -376,9 +398,10 @@ def temperatures(run: Run, temperature: float = EITHER, step: int | None = STEP)
     plain, _, attention = distributions.values()
     best = {int(i) for p in distributions.values() for i in np.argsort(-p)[:5]}
     listed = sorted(best, key=lambda i: -plain[i])
-    ways = {title: p[listed] for title, p in zip(titles, distributions.values(), strict=True)}
+    names = candidate_names(_pieces(run, listed), len(plain) - len(listed))
+    ways = {title: with_rest(p[listed]) for title, p in zip(titles, distributions.values(), strict=True)}
     return Result(
-        {"two-temperatures": temperature_bars(_pieces(run, listed), ways, len(plain) - len(listed))},
+        {"two-temperatures": Candidates(names=names, series=ways, markers=MARKERS)},
         {
             "bits": [float(entropy(p)) for p in distributions.values()],
             "same": plain.argmax() == attention.argmax(),

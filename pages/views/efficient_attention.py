@@ -39,7 +39,7 @@ from model.run import Run
 from model.trace import Array, Trace
 from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.controls import choice, menu, player, several, slider, steps
-from pages.views.names import axes
+from pages.views.shared import axes
 from pages.views.timing import ALONE, MEASURE, time_chart, time_points, time_side_by_side, time_table
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Texts
 from viz.labels import say_label, say_options

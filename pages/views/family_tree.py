@@ -19,7 +19,7 @@ from model.trace import Trace
 from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.controls import menu, steps
 from pages.views.examples import examples_of
-from pages.views.names import card_of
+from pages.views.shared import card_of
 from viz.forms import Line, Lines, Table
 from viz.latex import signed
 from viz.special.family_tree import to_scale
@@ -201,7 +201,7 @@ def trainings(run: Run) -> Result:
     return Result({"trainings": Table(pd.DataFrame(rows), pinned=("model",))}, facts, numbers)
 
 
-COUNTED = {
+TOKENS_COUNTED = {
     "encoder_decoder": later("{count} tokens of the target"),
     "decoder": later("{count} tokens"),
     "encoder": later("{count} hidden tokens"),
@@ -222,7 +222,7 @@ def _own_training(run: Run) -> dict[str, Any] | None:
     return {
         "tokens": tokens,
         "row": {
-            "text": tr("{count} tokens" if reads else COUNTED[family], count=amount(tokens)),
+            "text": tr("{count} tokens" if reads else TOKENS_COUNTED[family], count=amount(tokens)),
             "devices": tr("2 × processor core"),
             "device-hours": f"{2 * max(row['hours'] for row in log if 'hours' in row):,.0f}",
             "divided by": "",

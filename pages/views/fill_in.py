@@ -7,10 +7,11 @@ from model.needs import Need
 from model.run import Run
 from pages.views import Result, answer, view
 from pages.views.controls import choice
-from viz.forms import Texts
-from viz.special.fill_in import row_weights
-from viz.special.translate import alternative_bars, rank_candidates
-from viz.tokens import as_markdown, labels, numbered
+from viz.candidates import alternatives
+from viz.forms import Bars, Texts
+from viz.special.translate import rank_candidates
+from viz.theme import ENCODER
+from viz.tokens import as_markdown, labels
 
 
 def _hidden(run: Run) -> dict[int, str]:
@@ -39,8 +40,15 @@ def guesses(run: Run, place: int | None = PLACE) -> Result:
     return Result(
         {
             "texts": Texts({"As the model reads it": trace.source, "Filled in": trace.translation}, compared=True),
-            "candidates": alternative_bars(*rank_candidates(trace.candidates[place], filled), trace.logits.shape[-1]),
-            "weights": row_weights(numbered(run.attention.key_tokens), weights),
+            "candidates": alternatives(*rank_candidates(trace.candidates[place], filled), trace.logits.shape[-1]),
+            "weights": Bars(
+                labels(run.attention.key_tokens),
+                {"attention weight": weights},
+                ("token", "attention weight"),
+                (0, 1),
+                [ENCODER],
+                number=".4f",
+            ),
         },
         {"hidden": True, "place": place},
         arrays | _candidates(run, places) | {"weights": weights},

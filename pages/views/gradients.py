@@ -47,7 +47,7 @@ from model.trace import KIND_TITLES, Array, Attention, Trace
 from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.chosen_token import QUERY
 from pages.views.controls import choice, menu, steps
-from pages.views.names import LETTER_MODELS, axes
+from pages.views.shared import LETTER_MODELS, axes
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale
 from viz.heatmap import signed_axis
 from viz.labels import say_label, say_options

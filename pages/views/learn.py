@@ -9,7 +9,7 @@ from model.network.attention import MultiHeadAttention
 from model.run import Run
 from pages.views import OnRequest, Result, answer, view
 from pages.views.controls import slider
-from pages.views.names import axes
+from pages.views.shared import axes
 from pages.views.two_texts import first_question, share_maps, with_word
 from viz.forms import Canvas
 from viz.special.heads_and_layers import head_map
@@ -24,7 +24,7 @@ def head(run: Run) -> Result:
     """The attention weights of the chosen head."""
     attention, head = run.attention, run.head
     arrays = {"scaled": attention.pre_softmax[head], "mask": attention.mask[head], "pattern": attention.pattern[head]}
-    figure = head_map(*axes(attention), arrays["pattern"], arrays["mask"], "attention weight")
+    figure = head_map(*axes(attention), arrays["pattern"], arrays["mask"])
     return Result({"map": figure}, {"place": run.place.title}, arrays)
 
 

@@ -14,7 +14,7 @@ from model.run import Run
 from pages.views import Result, answer, view
 from pages.views.chosen_token import QUERY
 from pages.views.controls import SWITCH, choice, number, toggle
-from pages.views.names import axes, probabilities
+from pages.views.shared import axes, probabilities
 from viz.forms import Bars, Map, Maps, Mark, Scale
 from viz.heatmap import row_names
 from viz.labels import say_label, say_options

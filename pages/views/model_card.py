@@ -20,7 +20,7 @@ from model.network.encoder_decoder import Transformer
 from model.run import Run
 from model.trace import KIND_TITLES, SUBLAYER_TITLES
 from pages.views import Need, Result, answer, view
-from pages.views.names import COUNTED, card_of, is_outdated
+from pages.views.shared import COUNTED, card_of, is_outdated
 from viz.forms import Bars, Document, Line, Lines, Map, Maps, Mark, Scale, Table
 from viz.labels import TYPED, say_label
 from viz.latex import signed

@@ -7,23 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from model.analysis.heads.common_claims import (
-    Removal,
-    evenness,
-    mean_evenness,
-    remove_heads,
-    remove_sublayers,
-    row_evenness,
-    shift_positions,
-    untrained_evenness,
-)
+from model.analysis.heads.evenness import evenness, mean_evenness, row_evenness, untrained_evenness
 from model.analysis.heads.many_sentences import ManySentences, read_heads
+from model.analysis.heads.removal import Removal, remove_heads, remove_sublayers
+from model.analysis.positions.shift import shift_positions
 from model.background.paper_results import TABLE_2
 from model.checkpoints.store import CheckpointError, load_checkpoint, study_checkpoints
 from model.language import Sentence, joined, later, sentence, sentence_of
 from model.trace import Tokens
 from pages.views import Need, OnRequest, Part, Result, Run, View, answer, missing_of, view, views_of
-from pages.views.names import COUNTED
+from pages.views.shared import COUNTED
 
 TAB = "Often told wrong"
 HALF = 65_504

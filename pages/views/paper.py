@@ -32,8 +32,8 @@ from pages.views import Need, Result, answer, model_card, view, whole_model
 from pages.views.attention_step_by_step import head_and_rows
 from pages.views.chosen_token import first_key, first_query
 from pages.views.controls import CLICKED_HEAD, choice, menu
-from pages.views.names import axes, card_of
 from pages.views.paper_figures import draw_lines, draw_ranking, fact_of_cell, fact_of_pair
+from pages.views.shared import axes, card_of
 from viz.forms import Canvas, Document, Line, Lines, Map, Maps, Scale, Table
 from viz.labels import say_label, say_options
 from viz.latex import signed
@@ -155,7 +155,7 @@ def attention(run: Run) -> Result:
         "cells": one.mask[head].size,
     }
     rows, keys = axes(one)
-    picture = head_map(rows, keys, one.pattern[head], one.mask[head], "attention weight")
+    picture = head_map(rows, keys, one.pattern[head], one.mask[head])
     return Result({"head": picture}, facts, {"pattern": one.pattern[head], "mask": one.mask[head]})
 
 

@@ -22,7 +22,7 @@ from model.trace import Array, Attention
 from pages.views import Need, Part, Result, answer, view
 from pages.views.chosen_token import query_of, row_in
 from pages.views.controls import choice, menu, number, several, slider, text
-from pages.views.names import axes, input_titles, score_by_offset
+from pages.views.shared import axes, input_titles, score_by_offset
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale, Texts
 from viz.labels import say_label, say_options
 from viz.latex import error_text, signed

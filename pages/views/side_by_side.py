@@ -32,8 +32,8 @@ from model.trace import KIND_TITLES, SUBLAYER_TITLES, Array, Trace
 from pages.views import OnRequest, Result, answer, view
 from pages.views.chosen_token import FUNCTION_WORDS
 from pages.views.controls import another_run, choice, menu, text
-from pages.views.names import axes
-from pages.views.parts import head_maps, part_bars, part_label, rank, signed_head_maps
+from pages.views.part_pictures import head_maps, part_bars, part_label, rank, signed_head_maps
+from pages.views.shared import axes
 from pages.views.two_texts import (
     ALL_HEADS,
     AT,

@@ -24,7 +24,7 @@ from model.trace import SUBLAYER_TITLES, Attention
 from pages.views import Need, Result, answer, view
 from pages.views.chosen_token import query_of
 from pages.views.controls import choice, menu, slider
-from pages.views.names import axes, score_by_offset
+from pages.views.shared import axes, score_by_offset
 from viz.activations import activation
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale, Strips
 from viz.heatmap import row_names

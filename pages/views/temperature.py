@@ -31,7 +31,7 @@ from model.run import TAUS, Place, Run
 from pages.views import OnRequest, Result, answer, view
 from pages.views.chosen_token import QUERY, query_of
 from pages.views.controls import TAU, number
-from pages.views.names import axes, probabilities
+from pages.views.shared import axes, probabilities
 from viz.canvas.move_query import move_query
 from viz.forms import Bars, Canvas, Line, Lines, Map, Maps, Mark, Texts, stretches
 from viz.labels import say_label

@@ -8,9 +8,9 @@ from model.needs import Need
 from model.network.masks import causal_mask
 from model.run import Run
 from pages.views import Result, answer, view
+from pages.views.shared import log_p_bars
 from viz.forms import TALLEST, VISIBLE, Map, Maps, Mark, Texts
 from viz.heatmap import bar_below, cells_height, slanted_room, weight_axis
-from viz.special.what_if import log_probability_bars
 from viz.theme import CHOSEN
 from viz.tokens import numbered
 
@@ -86,7 +86,7 @@ def one_way(run: Run) -> Result:
     changes = (*run.trace.interventions, causal_encoder(n))
     before, after = run.trace, run.forced(*changes).trace
     arrays, shows = one_way_arrays(before, after), {}
-    shows["probabilities"] = log_probability_bars(before.next_tokens, arrays["before"], arrays["after"])
+    shows["probabilities"] = log_p_bars(before.next_tokens, arrays["before"], arrays["after"])
     if decodes := run.request.target is None:
         texts = {"With the encoder as it is": before.translation}
         texts |= {"With the causal encoder": run.decoded(*changes).trace.translation}

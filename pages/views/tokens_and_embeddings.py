@@ -1,6 +1,7 @@
 """Tokens and embeddings: how a text is split into tokens, and the vectors that the first layer reads for them."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,15 +16,16 @@ from model.trace import Stream
 from pages.views import Result, answer, view
 from pages.views.chosen_token import row_in
 from pages.views.controls import choice, number
-from pages.views.names import input_titles
+from pages.views.shared import input_titles
 from viz import theme
+from viz.candidates import Candidates
 from viz.drawing import Drawing
 from viz.forms import Bars, Canvas, Mark
 from viz.heatmap import vector_strips
 from viz.html import describe_piece, piece_boxes, piece_table
-from viz.special.positional_encoding import sum_maps
-from viz.special.tokens_and_embeddings import neighbour_bars, sum_equation
-from viz.tokens import as_plotly, labels
+from viz.special.positional_encoding import VectorMaps
+from viz.special.tokens_and_embeddings import sum_equation
+from viz.tokens import as_plotly, labels, visible
 
 SIDES = {"encoder": "source", "decoder": "target"}
 HUES = {"source": theme.ENCODER, "target": theme.DECODER}
@@ -126,6 +128,29 @@ def _matrices(run: Run) -> dict[str, object]:
     }
 
 
+UNUSUAL = {"byte": later("byte"), "special": later("special"), "unknown": later("special")}
+"""What follows the name of a neighbour that is not text."""
+
+
+def _cosines(neighbours: Sequence[vocabulary.Neighbour], hue: str) -> Candidates:
+    """Of the nearest neighbours; hatched where they are not text."""
+    values = np.array([one.cosine for one in neighbours])
+    names = [
+        f"{visible(one.token)} ({tr(UNUSUAL[one.kind])})" if one.kind in UNUSUAL else label
+        for one, label in zip(neighbours, labels([one.token for one in neighbours]), strict=True)
+    ]
+    ends = [min(0.0, float(values.min(initial=0.0)) * 1.15), 1.15]
+    return Candidates(
+        names=names,
+        series={"cosine": values},
+        markers=[{"color": hue, "pattern": {"shape": ["/" if one.kind in UNUSUAL else "" for one in neighbours]}}],
+        title="cosine, −1 to 1",
+        number=".4f",
+        explained=[f"{name}, id {one.id}" for name, one in zip(names, neighbours, strict=True)],
+        layout={"xaxis": {"range": ends, "tickvals": [-1, -0.5, 0, 0.5, 1], "tickformat": ""}},
+    )
+
+
 @view("Neighbours", code=(vocabulary.cosines, vocabulary.neighbours))
 def neighbours(run: Run, side: str = SIDE, position: int = POSITION) -> Result:
     """The tokens of the vocabulary whose embeddings point most nearly the same way."""
@@ -134,7 +159,7 @@ def neighbours(run: Run, side: str = SIDE, position: int = POSITION) -> Result:
     nearest = vocabulary.neighbours(run.opened.tokenizer, similarities, piece.id)
     others = np.delete(similarities, piece.id)
     return Result(
-        {"neighbours": neighbour_bars(nearest, HUES[side])},
+        {"neighbours": _cosines(nearest, HUES[side])},
         {
             "position": position,
             "piece": describe_piece(piece),
@@ -172,8 +197,9 @@ def all_tokens(run: Run, side: str = SIDE) -> Result:
     """Embedding, positional encoding and their sum, for all tokens."""
     stream = _stream(run, side)
     terms, titles = stream.embedded.terms, input_titles(run.opened, stream.embedded)
-    maps = sum_maps(*terms.values(), stream.tokens.labels, titles)
-    return Result({"all": maps}, {"high": theme.symmetric_range(*terms.values())[1]}, terms)
+    maps = dict(zip(titles.values(), terms.values(), strict=True))
+    picture = VectorMaps(maps=maps, tokens=stream.tokens.labels).draw()
+    return Result({"all": picture}, {"high": theme.symmetric_range(*terms.values())[1]}, terms)
 
 
 @view("Pieces and bytes", code=(vocabulary.spell,))

@@ -82,14 +82,13 @@ from model.training.schedule import FittedSchedule, fit_schedule, noam, schedule
 from model.training.score_clip import ScoreClip
 from pages.views import Need, Result, answer, view
 from pages.views.controls import SWITCH, choice, decimals, menu, number, several, slider, steps, text, toggle
-from pages.views.names import POSITION, axes, card_of, is_outdated
+from pages.views.shared import POSITION, axes, card_of, is_outdated, log_p_bars
+from viz.candidates import candidate_names, with_rest
 from viz.forms import Line, Lines, Map, Maps, Mark, Outcome, Scale, Table, Texts
 from viz.labels import say_label, say_options
 from viz.latex import signed, span
 from viz.special.studies import ablation_chart, scaling_chart
-from viz.special.training import smoothing_chart
 from viz.special.translate import rank_candidates
-from viz.special.what_if import log_probability_bars
 from viz.theme import DECODER, OKABE_ITO, WEIGHTS
 from viz.tokens import decoder_rows, numbered
 
@@ -338,7 +337,7 @@ def smoothing(run: Run, position: int = POSITION, epsilon: float = EPSILON) -> R
         "entropy": target_entropy(vocabulary, epsilon),
     }
     return Result(
-        {"shares": table, "smoothing": smoothing_chart(names, target, model, chosen, vocabulary)},
+        {"shares": table, "smoothing": _smoothed(names, target, model, chosen, vocabulary)},
         facts,
         {
             "target": target,
@@ -348,6 +347,25 @@ def smoothing(run: Run, position: int = POSITION, epsilon: float = EPSILON) -> R
             "cross_entropy_smoothed": smoothed,
             "logits": trace.logits,
         },
+    )
+
+
+def _smoothed(tokens: Sequence[str], target: Array, model: Array, right: int, vocabulary: int) -> Lines:
+    """Smoothed target and model at one position: its best tokens, the right one shaded, and all others."""
+    names = candidate_names(tokens, vocabulary - len(tokens))
+    series = ("smoothed target", target, OKABE_ITO[3], "diamond"), ("the model, here", model, DECODER, "circle")
+    return Lines(
+        {
+            name: Line(np.arange(len(names)), with_rest(values), colour, symbol, "", size=12, names=names)
+            for name, values, colour, symbol in series
+        },
+        ("token", "probability (log), of the whole vocabulary"),
+        ".6g",
+        "y",
+        names,
+        "token",
+        marks=[Mark(x=right - 0.5, to=right + 0.5)],
+        layout={"yaxis": {"exponentformat": "power"}},
     )
 
 
@@ -428,7 +446,7 @@ def step(
             *steps.texts,
             {"log p of the pair before": before.sum(), "after": after.sum()},
         ),
-        "tokens": log_probability_bars(pair.next_tokens, before, after),
+        "tokens": log_p_bars(pair.next_tokens, before, after),
     }
     if taken > 1:
         counts = np.arange(taken + 1)

@@ -15,15 +15,15 @@ from pages.views.chosen_token import CLICKED_TOKEN, KEY_TOKEN, QUERY, key_of, qu
 from pages.views.controls import HEAD, KIND, LAYER, TAU
 from pages.views.examples import examples_of, largest_weight, strongest_head
 from pages.views.explore import Word, boxes_of, rows_of_all_heads, sides_of, stacks_of
-from pages.views.names import ALIGNMENT, POSITION, align, written_tokens
+from pages.views.shared import ALIGNMENT, POSITION, align, written_tokens
 from viz.canvas.explore import Part
 from viz.canvas.explore import explore as explore_canvas
 from viz.canvas.lines import Choices, lines
 from viz.forms import Canvas
 from viz.heatmap import row_names
 from viz.labels import say_label
-from viz.special.translate import alignment_map
-from viz.tokens import labels
+from viz.special.heads_and_layers import head_map
+from viz.tokens import labels, numbered
 
 TRANSLATES = (Need.CROSS_ATTENTION, Need.LOGITS)
 ONE_HOT = 0.99
@@ -93,7 +93,7 @@ def alignment(run: Run, weights: str = ALIGNMENT) -> Result:
     return Result(
         {
             "lines": Canvas(drawing, {"choose": CLICKED_TOKEN}),
-            "map": alignment_map(aligned.weights, trace.src_tokens, rows),
+            "map": head_map(rows, numbered(trace.src_tokens), aligned.weights),
         },
         {
             "what": aligned.what,

@@ -43,15 +43,16 @@ from model.trace import KIND_TITLES, Trace, log_probabilities
 from model.tracer import build_trace
 from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.controls import CLICKED_HEAD, another_run, built, choice, menu, number, slider
-from pages.views.names import axes
-from pages.views.parts import head_maps
+from pages.views.part_pictures import head_maps
+from pages.views.shared import axes, log_p_bars
+from viz.candidates import Candidates, alternatives
 from viz.drawing import Drawing
 from viz.forms import Canvas, Document, Line, Lines, Mark, Outcome, Scale, Table
 from viz.html import chips
 from viz.latex import signed
 from viz.special.mistakes import mistake_maps
-from viz.special.translate import Alternatives, certainty_bars, rank_candidates
-from viz.special.what_if import OWN, ChangeMaps, HeadMaps, candidate_change_bars, log_probability_bars
+from viz.special.translate import certainty_bars, rank_candidates
+from viz.special.what_if import OWN, ChangeMaps, HeadMaps, candidate_change_bars
 from viz.theme import CHOSEN, DECODER, GUIDE, OKABE_ITO, VALUE
 from viz.tokens import decoder_rows, labels, numbered
 
@@ -177,7 +178,7 @@ def tokens(run: Run, changed: Run = CHANGED) -> Result:
     before, after = (trace.target_log_probabilities for trace in traces.values())
     lost = int((after - before).argmin())
     return Result(
-        {"tokens": log_probability_bars(run.trace.next_tokens, before, after)},
+        {"tokens": log_p_bars(run.trace.next_tokens, before, after)},
         {"sums": (before.sum(), after.sum()), "lost": lost, "loss": (after - before)[lost]},
         {f"probability_{name}": trace.target_probabilities for name, trace in traces.items()}
         | {f"log_probability_{name}": trace.target_log_probabilities for name, trace in traces.items()}
@@ -291,7 +292,7 @@ def forced(run: Run, prefix: str = PREFIX, position: int = AT) -> Result:
     )
 
 
-def _alternatives(trace: Trace, prefix: str, position: int) -> Alternatives:
+def _alternatives(trace: Trace, prefix: str, position: int) -> Candidates:
     """The most probable tokens at a position; a click on one forces it, and goes on to the next position."""
     written = trace.next_ids[position]
     here = trace.next_tokens[position], written, float(trace.target_probabilities[position])
@@ -303,11 +304,11 @@ def _alternatives(trace: Trace, prefix: str, position: int) -> Alternatives:
         else {"prefix": prefix, "position": position}
         for token in (ids if written in ids else [*ids, written])
     ]
-    return Alternatives(
-        tokens=names,
-        probabilities=shares,
-        written=chosen,
-        vocabulary=trace.logits.shape[-1],
+    return alternatives(
+        names,
+        shares,
+        chosen,
+        trace.logits.shape[-1],
         chooses=[*clicks, {"prefix": prefix, "position": position}],
         sets={"prefix": PREFIX, "position": AT},
         edition=f"{position}-{len(prefix)}",

@@ -17,7 +17,7 @@ from model.trace import Array
 from pages.views import OnRequest, Result, answer, view
 from pages.views.chosen_token import row_in
 from pages.views.controls import HEAD, KIND, LAYER, choice, menu, number, text
-from pages.views.parts import MOST, head_choices, part_bars, part_label, rank, signed_head_maps
+from pages.views.part_pictures import MOST, head_choices, part_bars, part_label, rank, signed_head_maps
 from viz.forms import Line, Lines, Map, Maps, Mark, Scale, Table
 from viz.theme import OKABE_ITO
 from viz.tokens import decoder_rows, labels, numbered

@@ -50,7 +50,7 @@ from model.run import Run
 from model.trace import Array, Attention
 from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.controls import choice, menu, player, slider, text
-from pages.views.names import LETTER_MODELS, axes
+from pages.views.shared import LETTER_MODELS, axes
 from pages.views.timing import ALONE, MEASURE, time_chart, time_points, time_side_by_side, time_table
 from viz.figure import escape
 from viz.forms import Line, Lines, Map, Maps, Mark, Scale
@@ -63,9 +63,7 @@ from viz.special.recurrence import (
     LOG,
     LOOKS,
     Schedule,
-    mean_gradients_chart,
     schedule_chart,
-    share_chart,
 )
 from viz.special.why_attention import ATTENTION, CONVOLUTIONAL, RECURRENT, RESTRICTED, path_chart
 from viz.special.why_attention import LOOKS as LAYER_LOOKS
@@ -73,6 +71,7 @@ from viz.steps.head import head_of
 from viz.theme import GUIDE, OKABE_ITO, symmetric_range
 from viz.tokens import Verbatim, numbered
 
+NORM = "norm of the gradient (log)"
 KERNEL = slider("Kernel width k of the convolution", (2, 15), 3, key="kernel")
 NEIGHBOURS = slider("Neighbours r of restricted self-attention", (2, 64), 8, key="neighbours")
 
@@ -263,8 +262,8 @@ def _schedule(name: str, run: LettersRun, place: tuple[int, int] | None) -> Sche
 
 def _read_letters(run: LettersRun, place: tuple[int, int]) -> Any:
     """What is read for each token that is written."""
-    rows, weights = row_names(("<s>", *run.writes[:-1]), run.writes), run.patterns[place]
-    return head_map(rows, numbered(run.reads), weights, np.ones_like(weights, bool), "attention weight")
+    rows = row_names(("<s>", *run.writes[:-1]), run.writes)
+    return head_map(rows, numbered(run.reads), run.patterns[place])
 
 
 def _gradients(runs: dict[str, LettersRun]) -> Lines:
@@ -279,7 +278,7 @@ def _gradients(runs: dict[str, LettersRun]) -> Lines:
     ticks = [Verbatim(f"{distance}<br>{name}") for distance, name in zip(away, names, strict=True)]
     return Lines(
         lines,
-        ("steps between reading the token and writing the last letter", "norm of the gradient (log)"),
+        ("steps between reading the token and writing the last letter", NORM),
         ".4g",
         "y",
         away,
@@ -298,11 +297,23 @@ def comparison(run: Run) -> Result:
         return {title: by_seed(results, measure, name) for name, title in LETTER_MODELS.items()}
 
     trained = TRAINED_LENGTHS[0], TRAINED_LENGTHS[-1]
-    gradients = {"before training": of_all(GRADIENT_BEFORE), "after training": of_all(GRADIENT_AFTER)}
+    measured = ("before training", GRADIENT_BEFORE, "dot"), ("after training", GRADIENT_AFTER, "solid")
+    gradients = {
+        f"{name}, {when}": line
+        for when, measure, dash in measured
+        for name, line in _of_seeds(of_all(measure), dash).items()
+    }
     return Result(
         {
-            "exact": share_chart(of_all(EXACT_MATCH), trained, ("letters", "exact match")),
-            "gradients": mean_gradients_chart(gradients),
+            "exact": _shares(of_all(EXACT_MATCH), trained, ("letters", "exact match")),
+            "gradients": Lines(
+                gradients,
+                ("steps between reading and writing", NORM),
+                ".4g",
+                "y",
+                height=380,
+                layout={"yaxis": LOG},
+            ),
         },
         {"trained": trained, "published": _published()},
         {
@@ -311,6 +322,20 @@ def comparison(run: Run) -> Result:
             for part, array in arrays.items()
         },
     )
+
+
+def _of_seeds(models: Mapping[str, tuple[Array, Array]], dash: str = "solid") -> dict[str, Line]:
+    """Of each model the mean of its seeds, and the lowest and the highest; x, (x,), and the values, (seed, x)."""
+    return {
+        name: Line(x, values.mean(axis=0), *look, dash, between=(values.min(axis=0), values.max(axis=0)))
+        for (name, (x, values)), look in zip(models.items(), LOOKS, strict=True)
+    }
+
+
+def _shares(models: Mapping[str, tuple[Array, Array]], trained: tuple[int, int], titles: tuple[str, str]) -> Lines:
+    """A share of right answers over the length; the trained lengths, first and last, are shaded."""
+    marks, percent = [Mark(x=trained[0] - 0.5, to=trained[1] + 0.5)], {"tickformat": ".0%", "range": [-0.03, 1.03]}
+    return Lines(_of_seeds(models), titles, ".4g", marks=marks, height=380, layout={"yaxis": percent})
 
 
 def _published() -> list[dict[str, Any]]:
@@ -367,7 +392,7 @@ def state_space(
     measured, parameters = run.compute(recall.read_recall_results), run.compute(recall.count_recall_parameters)
     by_seed = {title: recall.recall_by_seed(measured, name) for name, title in RECALL_MODELS.items()}
     trained = recall.TRAINED_PAIRS[0], recall.TRAINED_PAIRS[-1]
-    shows: dict[str, Any] = {"recall": share_chart(by_seed, trained, ("pairs", "right answers"))}
+    shows: dict[str, Any] = {"recall": _shares(by_seed, trained, ("pairs", "right answers"))}
     facts: dict[str, Any] = {"problem": "", "trained": trained, "parameters": tuple(parameters.values())}
     facts |= _recall_of_seeds(by_seed[RECALL_MODELS[recall.ATTENTION]], trained[1])
     facts |= {"channels": recall.SIZES.d_inner, "d_state": recall.SIZES.d_state, "kernel": recall.SIZES.d_conv}

@@ -32,7 +32,7 @@ from model.trace import KIND_TITLES
 from pages.compute.on_request import clicked, compute_with_progress
 from pages.compute.queue import in_turns, wait_for_turn
 from pages.compute.trainings import HEARTBEAT_SECONDS, KEPT_SECONDS, MOST_CORRECTIONS, Trainings, all_trainings
-from pages.views.parts import head_maps
+from pages.views.part_pictures import head_maps
 from pages.widgets import controls
 from pages.widgets.chart import chart
 from pages.widgets.explain import say

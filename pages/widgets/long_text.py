@@ -226,7 +226,7 @@ def _show_window(run: Run, text_run: LongRun, opened: Opened, window: long.Span)
             [*seen, np.full((len(names), 1), end < len(text_run))],
         )
     values, mask = np.hstack(parts).astype(np.float32), np.hstack(seen)
-    figure = head_map(names, keys, values, mask, "attention weight")
+    figure = head_map(names, keys, values, mask)
     drawing = lines(
         values[None],
         names,

@@ -19,7 +19,7 @@ from pages.compute import runs
 from pages.compute.runs import open_translator, rerun
 from pages.frame.html_page import STYLE
 from pages.views import heads_and_layers
-from pages.views.names import axes
+from pages.views.shared import axes
 from pages.views.temperature import live, one_row
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart

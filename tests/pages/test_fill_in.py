@@ -46,7 +46,7 @@ def test_the_weights_are_the_row_of_the_hidden_token(app, model):
     trace = model.trace(TEXT)
     place = next(place for place, label in enumerate(trace.row_tokens) if MASK_TOKEN in label)
     weights = trace.attention("encoder_self", 0).pattern[0, place]
-    assert numbers(figure(app, "fill_in-weights")["data"][0]["x"]) == pytest.approx(weights, abs=1e-6)
+    assert numbers(figure(app, "fill_in-weights")["data"][0]["y"]) == pytest.approx(weights, abs=1e-6)
 
 
 def test_each_hidden_token_has_its_own_pictures_and_all_candidates_are_exported(model):

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from model.analysis.heads.common_claims import untrained_evenness
+from model.analysis.heads.evenness import untrained_evenness
 from model.checkpoints.chat import write_turns
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint
 from model.interventions import AttentionTemperature

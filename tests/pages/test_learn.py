@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from model.ablations import ROWS
-from model.analysis.heads.common_claims import mean_evenness
+from model.analysis.heads.evenness import mean_evenness
 from model.analysis.heads.softmax import softmax_at
 from model.analysis.mechanisms.modern_parts import compare_norms
 from model.analysis.positions.position_table import wavelengths
@@ -20,6 +20,7 @@ from model.analysis.stream.residual_stream import StreamMeasures, measure_stream
 from model.background.studies import WARMUP
 from model.checkpoints.card import read_card
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps
+from model.language import speaking
 from model.needs import Need
 from model.run import Place, Request, Run
 from model.training.schedule import noam
@@ -27,6 +28,7 @@ from pages import page_of
 from pages.lessons import lessons
 from pages.lessons.question import Asked
 from pages.lessons.station import Lesson, Station
+from pages.text import languages
 from tests.pages.figures import tabs_of, words
 
 pytest.importorskip("streamlit")
@@ -276,6 +278,17 @@ def test_the_right_options_do_not_always_stand_in_the_same_place() -> None:
         assert max(map(places.count, places)) <= max(len(places) // 2, 2), name
 
 
+@pytest.mark.parametrize("code", languages())
+def test_neither_the_longest_nor_the_shortest_option_is_usually_the_right_one(code: str) -> None:
+    with speaking(languages()[code]):
+        everything = [one for lesson in lessons() for one in lesson.stations if one.question.options]
+        asked = [asked_of(station) for station in everything]
+    for extreme in (max, min):
+        lengths = [([len(option) for option in one.options], one.right[0]) for one in asked]
+        told = [own for own, right in lengths if own[right] == extreme(own) and own.count(own[right]) == 1]
+        assert len(told) <= len(asked) / 3, extreme
+
+
 @pytest.mark.parametrize("head", [0, 3])
 def test_what_is_to_be_computed_by_hand_is_the_softmax_and_the_product_of_the_numbers_in_the_question(
     head: int,
@@ -345,6 +358,10 @@ def test_a_task_is_ticked_when_it_is_done_and_not_before(name: str, open_shipped
     assert station.answer(own_view(station)).text[:40] in words(app)
 
 
+def options_of(app: Any) -> Any:
+    return next(group for group in app.main.button_group if str(group.key).startswith("guess-"))
+
+
 def station_lesson(name: str) -> Lesson:
     return next(lesson for lesson in lessons() if name.startswith(f"{lesson.slug}."))
 
@@ -356,11 +373,11 @@ def test_a_question_is_answered_right_or_wrong_and_can_be_asked_again(right: boo
     answer, asked = station.answer(own_view(station)).text, asked_of(station)
     assert answer not in words(app)
     guess = next(i for i in range(len(asked.options)) if (i in asked.right) == right)
-    next(group for group in app.main.button_group if str(group.key).startswith("guess-")).set_value(guess).run()
+    options_of(app).set_value(guess).run()
     assert not app.exception
     assert ("✓ Right" in words(app), "✗ Not this one" in words(app)) == (right, not right)
     assert answer in words(app)
-    app.button(key="ask-again").click().run()
+    app.button(key="guess-next-exercises.size").click().run()
     assert not app.exception
     assert answer not in words(app)
 
@@ -373,7 +390,8 @@ def open_shipped(open_app: Callable, monkeypatch: pytest.MonkeyPatch) -> Callabl
 
 @pytest.mark.parametrize("lesson", lessons(), ids=lambda lesson: lesson.slug)
 def test_a_lesson_is_walked_from_its_card_to_its_end(lesson: Lesson, open_shipped: Callable) -> None:
-    """Each station shows its own run and its live view; the last hint leads to the answer; the ticks are counted."""
+    """Each station shows its own run and its live view; the last hint leads to the answer; what is answered is ticked,
+    and not what one has only gone past."""
     app = open_shipped(PAGE)
     app.button(key=f"lesson-{lesson.slug}").click().run()
     for number, station in enumerate(lesson.stations):
@@ -385,7 +403,9 @@ def test_a_lesson_is_walked_from_its_card_to_its_end(lesson: Lesson, open_shippe
         assert station.do in words(app)
         assert "asks for" not in words(app)
         assert not [button for button in app.button if button.key == "station-return"]
-        if number == 0 and station.question.hints:
+        if number == 0 and not station.question.hints:
+            options_of(app).set_value(0).run()
+        elif number == 0:
             for hint in station.question.hints:
                 assert hint not in words(app)
                 app.button(key="rung").click().run()
@@ -394,7 +414,7 @@ def test_a_lesson_is_walked_from_its_card_to_its_end(lesson: Lesson, open_shippe
             assert station.answer(own_view(station)).text in words(app)
         app.button(key="station-next").click().run()
     assert not app.exception
-    assert f"{len(lesson.stations)} of {len(lesson.stations)} stations done" in words(app)
+    assert f"1 of {len(lesson.stations)} stations done" in words(app)
 
 
 def test_a_link_opens_a_station_and_its_own_choices_stay(open_app: Callable) -> None:

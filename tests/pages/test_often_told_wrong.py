@@ -11,8 +11,9 @@ import pytest
 
 pytest.importorskip("streamlit")
 
-from model.analysis.heads.common_claims import Removal, row_evenness
+from model.analysis.heads.evenness import row_evenness
 from model.analysis.heads.many_sentences import ManySentences, MeasuredHead
+from model.analysis.heads.removal import Removal
 from model.background.paper_results import TABLE_2
 from model.background.sizes import count_parameters, self_attention_layer
 from model.background.table_1 import lstm_work

@@ -14,7 +14,7 @@ from model.background.recurrence import (
     read_results,
     run_letters_model,
 )
-from pages.views.names import LETTER_MODELS
+from pages.views.shared import LETTER_MODELS
 from pages.views.why_attention import DEFAULT, LONGEST, clean_letters
 from tests.pages.figures import figure, numbers, words
 

@@ -76,8 +76,9 @@ def test_the_curves_are_the_shipped_table(open_app: Callable) -> None:
         pairs, values = recall.recall_by_seed(recall.read_recall_results(), name)
         assert numbers(lines[title]["x"]).astype(float) == pytest.approx(pairs)
         assert numbers(lines[title]["y"]).astype(float) == pytest.approx(values.mean(axis=0))
-        spread = np.stack([values.min(axis=0), values.max(axis=0)], axis=-1)
-        assert numbers(lines[title]["customdata"]).astype(float).reshape(spread.shape) == pytest.approx(spread)
+        ends = lines[title]["error_y"]
+        assert numbers(ends["array"]) == pytest.approx(values.max(axis=0) - values.mean(axis=0))
+        assert numbers(ends["arrayminus"]) == pytest.approx(values.mean(axis=0) - values.min(axis=0))
 
 
 def test_seeds_that_have_only_learned_to_guess_are_counted(open_app: Callable) -> None:

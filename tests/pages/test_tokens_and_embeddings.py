@@ -7,11 +7,11 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from model.analysis.stream.vocabulary import cosines, embedding_rows, lengths, neighbours
+from model.analysis.stream.vocabulary import Neighbour, cosines, embedding_rows, lengths, neighbours
 from model.checkpoints.translator import Translator
 from model.run import Run
+from pages.views.tokens_and_embeddings import _cosines, tokens
 from pages.views.tokens_and_embeddings import lengths as lengths_view
-from pages.views.tokens_and_embeddings import tokens
 from tests.pages.figures import figure, numbers
 
 pytest.importorskip("streamlit")
@@ -95,3 +95,23 @@ def test_emoji_are_named_as_bytes(open_app: Callable) -> None:
     boxes = json.loads(chips.json)["html"]
     assert "together 🦖 U+1F996" in boxes
     assert "&lt;0xF0&gt;" in boxes
+
+
+def test_neighbours_are_drawn_with_their_exact_cosines(translator: Translator) -> None:
+    found = neighbours(translator.tokenizer, cosines(translator, "source", 300), 300)
+    bars = _cosines(found, "#56B4E9").draw().data[0]
+    assert list(bars.x) == [neighbour.cosine for neighbour in found]
+    assert list(bars.text) == [f"{neighbour.cosine:.4f}" for neighbour in found]
+    assert [name.rsplit("id ", 1)[1] for name in bars.customdata] == [str(neighbour.id) for neighbour in found]
+
+
+def test_bytes_and_special_tokens_are_marked_among_neighbours_and_text_is_escaped() -> None:
+    found = [
+        Neighbour("</s>", 3, "special", 0.5),
+        Neighbour("<0xF0>", 244, "byte", 0.25),
+        Neighbour("▁<b>", 400, "text", -0.5),
+    ]
+    figure = _cosines(found, "#56B4E9").draw()
+    assert figure.layout.yaxis.ticktext == ("&lt;/s&gt; (special)", "&lt;0xF0&gt; (byte)", "&lt;b&gt;")
+    assert figure.data[0].marker.pattern.shape == ("/", "/", "")
+    assert figure.layout.xaxis.range[0] < -0.5

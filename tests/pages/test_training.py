@@ -118,7 +118,7 @@ def test_the_smoothed_target_and_the_models_shares_are_those_of_the_run(epsilon:
     page = open_page("Label smoothing", source="a dog", epsilon=epsilon, position=1)
     translator = load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
     trace = translator.trace("a dog")
-    target, model = (numbers(drawn["x"]) for drawn in figure(page, "training-smoothing")["data"])
+    target, model = (numbers(drawn["y"]) for drawn in figure(page, "training-smoothing")["data"])
     assert np.isclose(target.sum(), 1)
     assert np.isclose(target[:-1].max(), 1 - epsilon + epsilon / trace.logits.shape[-1])
     right = int(target[:-1].argmax())

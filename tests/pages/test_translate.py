@@ -40,7 +40,8 @@ def test_the_alignment_is_the_trace_s_cross_attention(open_app: Callable, trace:
     last, chosen = trace.attention("cross", 1).pattern, trace.attention("cross", 1).pattern[2]
     np.testing.assert_array_equal(numbers(shown["last"]["data"][0]["z"]), last.mean(axis=0))
     np.testing.assert_array_equal(numbers(shown["head"]["data"][0]["z"]), chosen)
-    assert (shown["head"]["data"][0]["zmin"], shown["head"]["data"][0]["zmax"]) == (0, 1)
+    colours = shown["head"]["layout"]["coloraxis"]
+    assert (colours["cmin"], colours["cmax"]) == (0, 1)
 
 
 def test_the_page_opens_with_one_head_named_and_linked_and_says_what_is_averaged(

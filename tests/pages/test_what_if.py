@@ -51,6 +51,7 @@ def test_maps_and_numbers_are_those_of_the_two_runs(open_app: Callable, translat
     bars = [numbers(bar["y"]) for bar in figure(tokens, "what_if-tokens")["data"]]
     assert np.array_equal(bars[0], first)
     assert np.array_equal(bars[1], second)
+    assert np.array_equal(bars[2], second - first)
     assert [metric.value for metric in app.metric][:3] == [
         number.replace("-", "−")
         for number in (f"{first.sum():.3f}", f"{second.sum():.3f}", f"{(second - first).sum():+.3f}")

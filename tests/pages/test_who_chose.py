@@ -12,7 +12,7 @@ from model.checkpoints.translator import Translator
 from model.interventions import HeadGate
 from model.run import Run
 from pages.views.attention_step_by_step import why
-from pages.views.parts import part_label, rank
+from pages.views.part_pictures import part_label, rank
 from pages.views.who_chose import NOTHING, one_line, which_head
 from viz.forms import Bars
 

@@ -8,8 +8,9 @@ from model.analysis.stream.vocabulary import spell
 from model.checkpoints.tokenizer import Tokenizer
 from model.run import Run
 from model.trace import Trace
-from pages.views import layer_by_layer, masks, names, temperature
+from pages.views import layer_by_layer, masks, shared, temperature
 from viz import heatmap, html
+from viz.candidates import alternatives
 from viz.canvas import lines, mosaic
 from viz.forms import Form
 from viz.heatmap import row_names
@@ -56,11 +57,11 @@ def draw_figures(trace: Trace) -> None:
     options, shares, chosen = translate.rank_candidates(trace.candidates[0], first)
     named = heatmap.row_names(own.query_tokens, trace.next_tokens)
     drawn = (
-        translate.alignment_map(cross.pattern[0], trace.src_tokens, rows),
+        heads_and_layers.head_map(rows, numbered(trace.src_tokens), cross.pattern[0], cross.mask[0], "weight"),
         translate.certainty_bars(trace.next_tokens, chance, 0).draw(),
-        translate.alternative_bars(options, shares, chosen, trace.logits.shape[-1]),
+        alternatives(options, shares, chosen, trace.logits.shape[-1]).draw(),
         heads_and_layers.head_map(named, numbered(own.key_tokens), own.pattern[0], own.mask[0], "weight"),
-        names.probabilities(trace, chance, chance, ("one", "two")).draw(),
+        shared.probabilities(trace, chance, chance, ("one", "two")).draw(),
         logit_lens.lens_map(chance[:, None], np.ones((len(rows), 1)), ["step"], (named, trace.next_tokens), 0),
     )
     run = Run.of(None, trace, "decoder_self")

@@ -1,21 +1,17 @@
 """Figures of decoding: the text at one step, sampling, and two kinds of temperature."""
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 
 from model.language import later, tr
-from viz.bars import PERCENT, candidate_axis, candidate_bars, candidate_names, with_rest
-from viz.figure import GROUPED_BARS, figure
 from viz.labels import say_label
-from viz.theme import DECODER, FONT, GUIDE, OKABE_ITO
-from viz.tokens import Verbatim, labels, text_width
+from viz.theme import DECODER, FONT, GUIDE
+from viz.tokens import labels
 
 Array = np.ndarray
 
-STEP_HEIGHT = 290
 _LINE = f"""<style>
 .written {{ display: flex; flex-wrap: wrap; gap: 0.25rem; font-family: {FONT}; font-size: 1rem; }}
 .written :is(.given, button) {{ display: inline-block; height: auto; min-width: 0; padding: 0.05rem 0.45rem;
@@ -52,60 +48,3 @@ def progress_line(next_tokens: Sequence[str], step: int, n_given: int, what: str
         boxes.append(f'<span role="listitem">{button}</span>')
     name = html.escape(tr("The {what} at step {step}", what=say_label(what), step=step))
     return f'{_LINE}<div class="written" role="list" aria-label="{name}">{"".join(boxes)}</div>'
-
-
-def sampling_bars(pieces: Sequence[str], before: Array, after: Array, sampled: int, others: int) -> go.Figure:
-    """The model's next-token probabilities, and those from which the token was sampled.
-
-    Args:
-        pieces: listed tokens, the most probable first.
-        before: (listed + 1,), 0 to 1; the last is the sum over all other tokens.
-        after: (listed + 1,), likewise; 0 where tokens were cut.
-        sampled: index of the sampled token.
-        others: number of tokens that are not listed.
-    """
-    names = candidate_names(pieces, others)
-    marked = [Verbatim(f"▸ {name}") if i == sampled else name for i, name in enumerate(names)]
-    series = {
-        "the model's probability": (before, OKABE_ITO[7], "/"),
-        "sampled from": (after, DECODER, ""),
-    }
-    bars = _candidate_series(names, series)
-    for bar in bars:
-        bar["text"] = [tr("cut") if value == 0 else text for value, text in zip(bar["x"], bar["text"], strict=True)]
-    return _candidate_figure(bars, STEP_HEIGHT + 170, marked, sampled)
-
-
-def temperature_bars(pieces: Sequence[str], probabilities: Mapping[str, Array], others: int) -> go.Figure:
-    """One step's next-token probabilities: as trained, with tempered logits, and with tempered attention.
-
-    Args:
-        pieces: listed tokens.
-        probabilities: name -> (listed,), 0 to 1; three of them.
-        others: number of tokens that are not listed.
-    """
-    names = candidate_names(pieces, others)
-    styles = ((OKABE_ITO[7], "/"), (OKABE_ITO[1], ""), (OKABE_ITO[2], "x"))
-    values = map(with_rest, probabilities.values())
-    series = {name: (bars, *style) for name, bars, style in zip(probabilities, values, styles, strict=True)}
-    return _candidate_figure(_candidate_series(names, series), 60 + 46 * len(names), names)
-
-
-def _candidate_series(names: Sequence[str], series: Mapping[str, tuple[Array, str, str]]) -> list[dict]:
-    small = {"textfont": {"size": 10}, "constraintext": "none"}
-    return [
-        candidate_bars(names, values, name, {"color": colour, "pattern": {"shape": shape}}, **small)
-        for name, (values, colour, shape) in series.items()
-    ]
-
-
-def _candidate_figure(bars: list[dict], height: int, names: Sequence[str], emphasised: int | None = None) -> go.Figure:
-    return figure(
-        bars,
-        GROUPED_BARS,
-        height=height,
-        legend={"y": 1.01, "traceorder": "normal"},
-        margin={"t": 50, "l": 21 + text_width(names)},
-        xaxis=PERCENT | {"title": "probability, of the whole vocabulary", "range": [0, 1.08]},
-        yaxis=candidate_axis(names, emphasised),
-    )

@@ -70,8 +70,8 @@ def head_map(
     rows: Sequence[str],
     keys: Sequence[str],
     values: Array,
-    mask: Array,
-    quantity: str,
+    mask: Array | None = None,
+    quantity: str = "attention weight",
     high: float = 1.0,
     place: str = "",
 ) -> go.Figure:
@@ -81,11 +81,12 @@ def head_map(
         rows: names of the queries, plain text.
         keys: names of the keys, plain text.
         values: (query, key), 0 to `high`; NaN where a hidden token leaves nothing to show.
-        mask: bool (query, key), True = visible.
+        mask: bool (query, key), True = visible; None: all are.
         quantity: what the values are, for hover text and colour bar.
         high: end of the colour range, which starts at 0.
         place: of the head, beside the title of the keys.
     """
+    mask = np.ones(values.shape, bool) if mask is None else mask
     size = 10 if max(values.shape) > 20 else 12
     across, down, most = _shorten(keys), _shorten(rows), _LONGEST * size
     # Fixed room for the labels: margins that Plotly measures would make it draw twice.

@@ -5,11 +5,9 @@ An `encoding` is (position, d_model), dimension 2i a sine and 2i+1 the cosine of
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from model.language import Numeral
 from viz.figure import NO_GRID, StableFigure, escape, figure, grid, heatmap, merge, panels, suffix
@@ -199,26 +197,6 @@ def sum_titles(factor: str, added: str, normed: bool) -> dict[str, str]:
         "positional": f"+ {added}",
         "sum": "= sum, before a norm" if normed else "= input of layer 0",
     }
-
-
-PARTS: Mapping[str, str] = MappingProxyType(sum_titles("√d_model", "positional encoding", normed=False))
-"""the same in the paper"""
-
-
-def sum_maps(
-    embedding: Array, positional: Array, total: Array, tokens: Sequence[str], titles: Mapping[str, str] = PARTS
-) -> go.Figure:
-    """embedding + positional encoding = input, a row for each token, in one colour range.
-
-    Args:
-        embedding: (token, d_model), times its factor.
-        positional: (token, d_model).
-        total: (token, d_model).
-        tokens: names of the rows.
-        titles: from `sum_titles`.
-    """
-    maps = dict(zip(titles.values(), (embedding, positional, total), strict=True))
-    return VectorMaps(maps=maps, tokens=tokens).draw()
 
 
 def _map(values: Array, hover: str, **properties: object) -> dict:

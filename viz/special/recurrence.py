@@ -1,6 +1,6 @@
 """Recurrence beside attention, on Why attention: both schedules step by step, gradients, exact match over length."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,6 @@ from model.language import Sentence, sentence, tr
 from viz.figure import (
     NO_GRID,
     TITLE_LEFT,
-    band,
-    curve,
     escape,
     figure,
     frame,
@@ -23,7 +21,7 @@ from viz.figure import (
 from viz.heatmap import bar_below, colour_axis
 from viz.labels import say_label
 from viz.latex import span
-from viz.theme import CHOSEN, FAINT, OKABE_ITO, SIGNED
+from viz.theme import CHOSEN, OKABE_ITO, SIGNED
 from viz.tokens import Verbatim, as_plotly
 
 Array = np.ndarray
@@ -213,49 +211,3 @@ def _layer_name(model: Schedule, layer: int) -> str:
     if model.one_by_one:
         return "state"
     return f"layer {layer}" if layer else "input"
-
-
-def share_chart(
-    models: Mapping[str, tuple[Array, Array]], trained: tuple[int, int], titles: tuple[str, str]
-) -> go.Figure:
-    """A share of right answers over the length; the trained lengths, first and last, are shaded."""
-    look = {"tickformat": ".0%", "range": [-0.03, 1.03], "title": titles[1]}
-    return _of_seeds({"": models}, titles[0], look, band(trained[0] - 0.5, trained[1] + 0.5, FAINT))
-
-
-def mean_gradients_chart(panels: Mapping[str, Mapping[str, tuple[Array, Array]]]) -> go.Figure:
-    """Norm of the gradient over the distance; `panels` as in `_of_seeds`."""
-    return _of_seeds(panels, "steps between reading and writing", LOG | {"title": ""})
-
-
-def _of_seeds(
-    panels: Mapping[str, Mapping[str, tuple[Array, Array]]], x_title: str, yaxis: Mapping, *shapes: Mapping
-) -> go.Figure:
-    """Mean over the seeds as a line, lowest to highest as a band, for each model.
-
-    Args:
-        panels: title of a panel -> model -> x, (x,), and the values, (seed, x).
-        x_title: of each x axis.
-        yaxis: properties of each y axis.
-        *shapes: behind the first panel.
-    """
-    traces = []
-    for panel, models in enumerate(panels.values(), start=1):
-        for (name, (x, values)), (colour, symbol) in zip(models.items(), LOOKS, strict=True):
-            spread = np.stack([values.min(axis=0), values.max(axis=0)], axis=-1)
-            place = {"panel": panel, "legendgroup": name}
-            edge = {"mode": "lines", "fill": "toself", "fillcolor": f"{colour}33", "line": {"width": 0}}
-            ends = {"x": [*x, *x[::-1]], "y": [*spread[:, 0], *spread[::-1, 1]]}
-            traces.append(scatter(**place, **ends, **edge, showlegend=False))
-            hover = f"<b>%{{y:.4g}}</b>, seeds %{{customdata[0]:.4g}} to %{{customdata[1]:.4g}}<br>{name}, at %{{x}}"
-            look = {"symbol": symbol, "customdata": spread, "showlegend": panel == 1, "hover": hover}
-            traces.append(curve(x, values.mean(axis=0), name, colour, **place, **look))
-    titles = list(panels) if len(panels) > 1 else []
-    return figure(
-        traces,
-        grid(1, len(panels), titles, {"font": {"size": 14}}, xaxis={"title": x_title}, yaxis=yaxis),
-        height=380,
-        legend={"orientation": "h", "y": -0.25, "yanchor": "top", "x": 0},
-        margin={"t": 40},
-        shapes=list(shapes),
-    )

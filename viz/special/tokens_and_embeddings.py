@@ -1,53 +1,12 @@
 """Tokens and embeddings (paper, section 3.4): neighbours as bars, and the computation of one number as LaTeX."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
-import plotly.graph_objects as go
 
-from model.language import language, later, tr
-from viz.bars import candidate_axis, candidate_bars
-from viz.figure import figure
-from viz.tokens import as_plotly, labels, visible
+from model.language import language
 
 Array = np.ndarray
-
-UNUSUAL = {"byte": later("byte"), "special": later("special"), "unknown": later("special")}
-"""What follows the name of a neighbour that is not text."""
-
-
-def neighbour_bars(neighbours: Sequence, hue: str) -> go.Figure:
-    """The cosines of the chosen token's embedding with its nearest neighbours; hatched where they are not text.
-
-    Args:
-        neighbours: nearest first (`token`, `id`, `kind`, `cosine` each).
-        hue: the bars' colour.
-    """
-    values = np.array([n.cosine for n in neighbours])
-    names = [
-        as_plotly(f"{visible(n.token)} ({tr(UNUSUAL[n.kind])})" if n.kind in UNUSUAL else label)
-        for n, label in zip(neighbours, labels([n.token for n in neighbours]), strict=True)
-    ]
-    marker = {"color": hue, "pattern": {"shape": ["/" if n.kind in UNUSUAL else "" for n in neighbours]}}
-    return figure(
-        [
-            candidate_bars(
-                names,
-                values,
-                "cosine",
-                marker,
-                ".4f",
-                customdata=[f"{name}, id {n.id}" for name, n in zip(names, neighbours, strict=True)],
-            )
-        ],
-        height=90 + 26 * len(names),
-        xaxis={
-            "title": "cosine, −1 to 1",
-            "range": [min(0.0, float(values.min(initial=0.0)) * 1.15), 1.15],
-            "tickvals": [-1, -0.5, 0, 0.5, 1],
-        },
-        yaxis=candidate_axis(names),
-    )
 
 
 def sum_equation(

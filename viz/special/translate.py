@@ -1,18 +1,13 @@
 """Figures of the home page: the probability of each written token, its alternatives, and the cross-attention map."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
-from viz.bars import PERCENT, candidate_axis, candidate_bars, candidate_names, with_rest
-from viz.figure import NO_GRID, StableFigure, escape, figure, heatmap
-from viz.forms import Bars, Form
-from viz.labels import say_label
-from viz.theme import DECODER, FAINT_DECODER, GUIDE, WEIGHTS, flat_bar
-from viz.tokens import as_plotly, axis_ticks, labels, text_width, token_ticks
+from viz.forms import Bars
+from viz.theme import DECODER, FAINT_DECODER, GUIDE
+from viz.tokens import labels, text_width
 
 Array = np.ndarray
 
@@ -44,90 +39,6 @@ def certainty_bars(next_tokens: Sequence[str], probabilities: Array, chosen: int
         height=260,
         layout={"yaxis": {"tickformat": ".0%"}, "margin": margin},
         **form,
-    )
-
-
-def alternative_bars(tokens: Sequence[str], probabilities: Array, written: int, vocabulary: int) -> go.Figure:
-    """The most probable tokens at one position, and all others of the vocabulary together.
-
-    Args:
-        tokens: pieces, best first, the one that was written among them.
-        probabilities: (token,) of the whole vocabulary.
-        written: index of the token that was written.
-        vocabulary: number of tokens in the vocabulary.
-    """
-    names = candidate_names(tokens, vocabulary - len(tokens))
-    marker = {
-        "color": DECODER,
-        "opacity": np.where(np.arange(len(names)) == written, 1.0, 0.45),
-        "pattern": {"shape": [*[""] * len(tokens), "/"]},
-    }
-    # Without a text font for the selection Plotly fails on a click.
-    click = {"selected": {"textfont": {"color": GUIDE}}, "unselected": {"textfont": {"color": GUIDE}}}
-    return figure(
-        [candidate_bars(names, with_rest(probabilities), "probability", marker, **click)],
-        height=90 + 22 * len(names),
-        margin={"l": 21 + text_width(names)},
-        xaxis=PERCENT | {"title": "probability, whole vocabulary"},
-        yaxis=candidate_axis(names, written),
-        # A bar may be too short to hit, so its whole row shows the hover text.
-        hovermode="y",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Alternatives(Form):
-    """The most probable tokens at one position as bars, of which a click chooses one."""
-
-    tokens: Sequence[str]
-    """pieces, best first"""
-    probabilities: Array
-    """(token,)"""
-    written: int
-    """index of the token that was written"""
-    vocabulary: int
-    """number of tokens in the vocabulary"""
-
-    def draw(self) -> StableFigure:
-        return alternative_bars(self.tokens, self.probabilities, self.written, self.vocabulary)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"probabilities": self.probabilities}
-
-
-def alignment_map(weights: Array, key_tokens: Sequence[str], rows: Sequence[str], *, crosses: bool = True) -> go.Figure:
-    """Attention weights, 0 to 1: rows are decoder positions (queries), columns tokens of the source (keys).
-
-    Args:
-        weights: (query, key), 0 to 1.
-        key_tokens: pieces of the keys.
-        rows: unique names of the rows, plain text.
-        crosses: whether the keys are the source; else they are the text itself.
-    """
-    keys = escape(labels(key_tokens))
-    hover = np.array([[f"{as_plotly(row)}<br>{say_label('attends to')} {key}" for key in keys] for row in rows])
-    # Above the map stand the names of the keys.
-    bar = flat_bar("attention weight, 0 to 1") | {"y": 0.0, "yanchor": "top", "tickvals": [0, 0.5, 1]}
-    names = [*rows]
-    return figure(
-        [
-            heatmap(
-                z=weights,
-                x=np.arange(len(key_tokens)),
-                y=np.arange(len(rows)),
-                customdata=hover,
-                colorscale=WEIGHTS,
-                zmin=0,
-                zmax=1,
-                colorbar=bar,
-                hover="%{customdata}<br>attention weight %{z:.6f}",
-            )
-        ],
-        height=170 + min(26 * len(rows), 660),
-        # Room for the labels beforehand: a margin that Plotly measures makes it draw twice.
-        margin={"t": 73, "b": 79, "l": 62 + text_width(names)},
-        xaxis=token_ticks(key_tokens) | {"title": f"{'source' if crosses else 'text'} token (key)", "side": "top"},
-        yaxis=NO_GRID | axis_ticks(names) | {"title": "query: reads → predicts", "autorange": "reversed"},
     )
 
 

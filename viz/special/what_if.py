@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.language import tr
-from viz.bars import candidate_axis, candidate_bars, position_bars
+from viz.candidates import candidate_axis, candidate_bars
 from viz.figure import (
     GROUPED_BARS,
     INVISIBLE,
@@ -37,7 +37,7 @@ from viz.heatmap import (
 )
 from viz.latex import span
 from viz.theme import CHOSEN, OKABE_ITO, SIGNED, symmetric_range
-from viz.tokens import MOST_ROOM, labels, token_ticks
+from viz.tokens import MOST_ROOM, labels
 
 Array = np.ndarray
 
@@ -45,31 +45,6 @@ BEFORE = {"color": OKABE_ITO[0]}
 AFTER = {"color": OKABE_ITO[1], "pattern": {"shape": "/"}}
 """Hatched, so that before and after differ in more than their colour."""
 DIFFERENCE = {"color": OKABE_ITO[3]}
-
-
-def log_probability_bars(next_tokens: Sequence[str], before: Array, after: Array) -> go.Figure:
-    """The log-probability of each target token before and after, and below it the difference.
-
-    Args:
-        next_tokens: the target's pieces.
-        before: (position,) nats, at most 0.
-        after: (position,) nats.
-    """
-    names = labels(next_tokens)
-    series = (
-        ("before", before, BEFORE, 1),
-        ("after", after, AFTER, 1),
-        ("after − before", after - before, DIFFERENCE, 2),
-    )
-    return figure(
-        [position_bars(names, values, name, marker, unit=" nats", panel=n) for name, values, marker, n in series],
-        grid(2, shared_xaxes=True, vertical_spacing=0.08, xaxis=token_ticks(next_tokens)),
-        GROUPED_BARS,
-        height=EACH_TOKEN,
-        xaxis2={"title": "target token"},
-        yaxis={"title": "log p (nats)"},
-        yaxis2={"title": "difference (nats)"},
-    )
 
 
 def candidate_change_bars(tokens: Sequence[str], before: Array, after: Array, written: int) -> go.Figure:
@@ -105,7 +80,7 @@ def candidate_change_bars(tokens: Sequence[str], before: Array, after: Array, wr
     )
 
 
-MAPS, EACH_TOKEN, HEADS = 330, 400, 400
+MAPS, HEADS = 330, 400
 """pixels of pictures below three rows of controls, and of two below two, so that they are on a screen of 1280 x 720"""
 OWN = "own"
 """the choice of showing the head that was chosen, whatever changed most"""

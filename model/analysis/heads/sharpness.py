@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.heads.common_claims import evenness
+from model.analysis.heads.evenness import evenness
 from model.trace import Array, Attention, Trace
 
 ONE_KEY = 0.99

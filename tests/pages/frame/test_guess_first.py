@@ -16,7 +16,8 @@ pytest.importorskip("streamlit")
 
 from model.run import Place, Request, Run
 from pages import page_of
-from pages.lessons.guesses import ask, questions
+from pages.lessons.guesses import questions
+from pages.lessons.question import Asked, ask_one
 
 if TYPE_CHECKING:
     from model.checkpoints.translator import Translator
@@ -34,6 +35,10 @@ few = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.fixture(scope="module")
 def trace(translator: "Translator") -> "Trace":
     return translator.trace("a dog and a cat on the mat", "Ein Hund mit einer Katze.")
+
+
+def ask(run: Run, page: str, number: int = 0) -> Asked | None:
+    return ask_one(run, questions()[page], number)
 
 
 def path(page: str) -> str:
@@ -126,7 +131,7 @@ def pictures(app) -> int:
 
 
 def opened(app) -> Any:
-    return app.session_state["guesses"]
+    return app.session_state["questions"]
 
 
 def choice(app) -> Any:
@@ -148,7 +153,7 @@ def test_right_wrong_and_skip(page: str, open_app: Callable) -> None:
     assert not app.exception
     assert "The picture waits for your guess" in words(app)
     assert pictures(app) < shown
-    asked = opened(app)[page].question
+    asked = opened(app)[page].asked
     choice(app).set_value(asked.right[0]).run()
     assert not app.exception
     assert pictures(app) == shown
@@ -158,7 +163,7 @@ def test_right_wrong_and_skip(page: str, open_app: Callable) -> None:
     assert "✓ Right" in words(app)
     assert "1 of 1 right" in words(app)
     app.button(key=f"guess-next-{page}").click().run()
-    other = opened(app)[page].question
+    other = opened(app)[page].asked
     assert pictures(app) < shown
     wrong = next(i for i in range(len(other.options)) if i not in other.right)
     choice(app).set_value(wrong).run()
@@ -185,7 +190,7 @@ def test_another_place_is_another_question_and_an_old_guess_does_not_answer_it(o
     choice(app).set_value(0).run()
     app.select_slider(key="head").set_value(3).run()
     assert "The picture waits for your guess" in words(app)
-    assert opened(app)["asked"] == 1
+    assert len(app.session_state["guesses"]) == 1
     guess(app, False)
     assert "waits for your guess" not in words(app)
 
@@ -219,7 +224,7 @@ def test_every_page_asks_and_goes_on_after_the_answer(page: str, open_app: Calla
     assert not app.exception
     assert "The picture waits for your guess" in words(app)
     for number in range(2):
-        asked = opened(app)[page].question
+        asked = opened(app)[page].asked
         assert 2 <= len(asked.options) <= 12
         assert len(set(asked.options)) == len(asked.options)
         if number == 0:

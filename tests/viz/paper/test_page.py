@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from viz.candidates import alternatives
 from viz.figure import figure, scatter
 from viz.forms import VISIBLE, Bars, Line, Lines, Map, Maps, Mark, Scale, Strips, Texts
 from viz.paper.look import contrast, over_white, readable, rgba, wrapped
@@ -16,7 +17,6 @@ from viz.paper.page import COLUMNS, DPI, Paper, draw, reason_not_to_draw, save
 from viz.paper.traces import CannotDraw
 from viz.special.heads_and_layers import head_map
 from viz.special.recurrence import Schedule, schedule_chart
-from viz.special.translate import alignment_map, alternative_bars
 
 NAMES = [
     "0 The",
@@ -71,8 +71,7 @@ FORMS = {
         ],
         4,
     ),
-    "special: a map": alignment_map(WEIGHTS, ["▁The", "▁cat", "▁sat", ".", "</s>"], NAMES),
-    "special: bars": alternative_bars(["▁Das", "▁Die", "▁Ein"], np.array([0.9, 0.06, 0.01]), 1, 8000),
+    "candidates": alternatives(["▁Das", "▁Die", "▁Ein"], np.array([0.9, 0.06, 0.01]), 1, 8000),
 }
 CAPTION = ["The cat <sat> on $5$ → Die Katze", "Checkpoint en-de, SHA-256 " + 64 * "f"]
 

@@ -2,13 +2,10 @@
 
 from types import SimpleNamespace
 
-import numpy as np
-import pytest
-
 from model.generation.beam_tree import beam_tree
 from model.network.config import EOS
 from viz.canvas.beam_tree import hypotheses_table, tree_picture
-from viz.special.decoding import progress_line, sampling_bars, temperature_bars
+from viz.special.decoding import progress_line
 
 EVIL = "\u2581<img src=x>"
 
@@ -29,27 +26,6 @@ def test_the_line_has_the_prompt_first_and_counts_steps_after_it() -> None:
     assert 'title="step 1: chosen at this step"' in line
     assert 'aria-label="The continuation at step 1"' in line
     assert "<img" not in line
-
-
-def test_bars_before_and_after_state_the_rest_and_what_was_cut() -> None:
-    before, after = np.array([0.5, 0.2, 0.1, 0.2]), np.array([0.7, 0.3, 0.0, 0.0])
-    figure = sampling_bars(("a", EVIL, "c"), before, after, 1, 97)
-    own, drawn = figure.data
-    assert list(own.x) == list(before)
-    assert list(drawn.x) == list(after)
-    assert [text == "cut" for text in drawn.text] == [False, False, True, True]
-    names = figure.layout.yaxis.ticktext
-    assert names[1].startswith("<b>▸ &lt;img")
-    assert names[-1] == "all 97 others"
-
-
-def test_three_ways_share_one_axis_and_state_the_rest() -> None:
-    ways = {name: np.array([0.6, share]) for name, share in (("run", 0.3), ("output", 0.1), ("attention", 0.4))}
-    figure = temperature_bars(("a", "b"), ways, 98)
-    assert [bar.name for bar in figure.data] == list(ways)
-    for bar, values in zip(figure.data, ways.values(), strict=True):
-        assert sum(bar.x) == pytest.approx(1)
-        assert list(bar.x[:2]) == list(values)
 
 
 def test_the_payload_is_the_tree(translator) -> None:

@@ -1,4 +1,4 @@
-"""Neighbours, equations and pieces show the run's own numbers (claims 11 and 18)."""
+"""Equations and pieces show the run's own numbers (claims 11 and 18)."""
 
 import html
 import re
@@ -6,11 +6,11 @@ import re
 import numpy as np
 import pytest
 
-from model.analysis.stream.vocabulary import Neighbour, cosines, neighbours, spell
+from model.analysis.stream.vocabulary import spell
 from model.checkpoints.translator import Translator
 from model.trace import Trace
 from viz.html import coverage_note, piece_boxes, piece_table
-from viz.special.tokens_and_embeddings import equation_number, neighbour_bars, sum_equation
+from viz.special.tokens_and_embeddings import equation_number, sum_equation
 
 SENTENCE = "A dog 🦖 runs <b>."
 
@@ -18,26 +18,6 @@ SENTENCE = "A dog 🦖 runs <b>."
 @pytest.fixture(scope="module")
 def trace(translator: Translator) -> Trace:
     return translator.trace(SENTENCE)
-
-
-def test_neighbours_are_drawn_with_their_exact_cosines(translator: Translator) -> None:
-    found = neighbours(translator.tokenizer, cosines(translator, "source", 300), 300)
-    bars = neighbour_bars(found, "#56B4E9").data[0]
-    assert list(bars.x) == [neighbour.cosine for neighbour in found]
-    assert list(bars.text) == [f"{neighbour.cosine:.4f}" for neighbour in found]
-    assert [name.rsplit("id ", 1)[1] for name in bars.customdata] == [str(neighbour.id) for neighbour in found]
-
-
-def test_bytes_and_special_tokens_are_marked_among_neighbours_and_text_is_escaped() -> None:
-    found = [
-        Neighbour("</s>", 3, "special", 0.5),
-        Neighbour("<0xF0>", 244, "byte", 0.25),
-        Neighbour("▁<b>", 400, "text", -0.5),
-    ]
-    figure = neighbour_bars(found, "#56B4E9")
-    assert figure.layout.yaxis.ticktext == ("&lt;/s&gt; (special)", "&lt;0xF0&gt; (byte)", "&lt;b&gt;")
-    assert figure.data[0].marker.pattern.shape == ("/", "/", "")
-    assert figure.layout.xaxis.range[0] < -0.5
 
 
 def test_the_equation_holds_the_numbers_of_the_cell() -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from viz.candidates import alternatives
 from viz.html import chips, continued, translated
-from viz.special.translate import alignment_map, alternative_bars, certainty_bars, rank_candidates
+from viz.special.translate import certainty_bars, rank_candidates
 from viz.theme import DECODER, FAINT_DECODER
 from viz.tokens import decoder_names, decoder_rows, labels
 
@@ -22,25 +23,6 @@ class Candidate:
     probability: float
 
 
-def test_alignment_keeps_rows_as_queries_and_columns_as_keys() -> None:
-    weights = np.array([[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]], dtype=np.float32)
-    figure = alignment_map(weights, ["\u2581a", "\u2581b", "</s>"], ["0 <s> → x", "1 x → </s>"])
-    map_ = figure.data[0]
-    np.testing.assert_array_equal(map_.z, weights)
-    assert (map_.zmin, map_.zmax) == (0, 1)
-    assert list(figure.layout.xaxis.ticktext) == ["a", "b", "&lt;/s&gt;"]
-    assert figure.layout.yaxis.ticktext[0] == "0 &lt;s&gt; → x"
-    assert "0 to 1" in map_.colorbar.title.text
-    assert map_.customdata[1][2] == "1 x → &lt;/s&gt;<br>attends to &lt;/s&gt;"
-
-
-def test_long_sentences_get_at_most_thirty_labels_an_axis() -> None:
-    figure = alignment_map(np.zeros((200, 90)), ["a"] * 90, ["row"] * 200)
-    assert len(figure.layout.xaxis.ticktext) <= 30
-    assert len(figure.layout.yaxis.ticktext) <= 30
-    assert figure.layout.height < 1000
-
-
 def test_certainty_shows_each_probability_and_emphasises_one() -> None:
     bars = certainty_bars([MARKUP, "</s>"], np.array([0.25, 1.0]), chosen=1).draw().data[0]
     assert list(bars.y) == [0.25, 1.0]
@@ -49,7 +31,7 @@ def test_certainty_shows_each_probability_and_emphasises_one() -> None:
 
 
 def test_runners_up_state_the_rest_of_the_vocabulary() -> None:
-    figure = alternative_bars([MARKUP, "\u2581b"], np.array([0.6, 0.3]), written=1, vocabulary=1000)
+    figure = alternatives([MARKUP, "\u2581b"], np.array([0.6, 0.3]), written=1, vocabulary=1000).draw()
     assert list(figure.data[0].x) == [0.6, 0.3, pytest.approx(0.1)]
     assert figure.layout.yaxis.ticktext == ("&lt;b&gt;x&lt;/b&gt;", "<b>b</b>", "all 998 others")
 

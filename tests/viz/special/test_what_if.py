@@ -10,7 +10,7 @@ from model.trace import Trace
 from viz.forms import Outcome, Scale
 from viz.heatmap import row_names
 from viz.html import word_diff
-from viz.special.what_if import ChangeMaps, HeadMaps, candidate_change_bars, log_probability_bars
+from viz.special.what_if import ChangeMaps, HeadMaps, candidate_change_bars
 from viz.tokens import numbered
 
 KINDS = {"encoder_self": "Encoder", "decoder_self": "Decoder", "cross": "Cross"}
@@ -93,14 +93,6 @@ def test_a_word_diff_marks_what_went_and_what_came_as_text(before: str, after: s
 
 def test_two_empty_sentences_say_so() -> None:
     assert "(nothing)" in word_diff("", "")
-
-
-def test_bars_of_tokens_are_log_probabilities_and_their_difference(trace: Trace, changed: Trace) -> None:
-    before, after = trace.target_log_probabilities, changed.target_log_probabilities
-    bars = log_probability_bars(trace.next_tokens, before, after).data
-    for bar, values in zip(bars, (before, after, after - before), strict=True):
-        assert np.array_equal(bar.y, values)
-    assert "<" not in "".join(bars[0].customdata).replace("&lt;", "")
 
 
 def test_candidates_end_with_the_rest_of_the_vocabulary() -> None:

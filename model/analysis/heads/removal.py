@@ -1,51 +1,17 @@
-"""Measures behind common claims about attention, on one run."""
+"""What switching heads and sub-layers off does to log p of a text: each alone, and more and more heads together."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
-import torch
 
-from model.analysis.distributions import entropy
 from model.analysis.sweep import log_probability, sweep
 from model.checkpoints.checkpoint import Checkpoint
-from model.hooks import editing
 from model.interventions import HeadGate, SublayerOff
-from model.network.embedding import sinusoids
-from model.network.network import EMBEDDINGS
-from model.trace import Array, Attention, Trace
+from model.trace import Array, Trace
 
 STEPS = 20
 """in which the heads are switched off, the least important first"""
-SEEDS = (0, 1, 2)
-"""of the random weights of an untrained model"""
-
-
-def evenness(attention: Attention) -> Array:
-    """(head, query): entropy of each row, divided by that of equal weights on the keys that it may attend to.
-
-    0: all weight is on one key; 1: it is spread evenly. NaN where a row has no choice.
-    """
-    choices = attention.mask.sum(axis=-1)
-    return np.divide(
-        entropy(attention.pattern.astype(np.float64)),
-        np.log2(choices, where=choices > 1, out=np.ones(choices.shape)),
-        where=choices > 1,
-        out=np.full(choices.shape, np.nan),
-    )
-
-
-def mean_evenness(trace: Trace) -> float:
-    """The mean of `evenness` over all rows of all heads of all layers; NaN where no row has a choice."""
-    rows = np.concatenate([evenness(attention).ravel() for attention in trace.attentions.values()])
-    return float(np.nanmean(rows)) if np.isfinite(rows).any() else float("nan")
-
-
-def row_evenness(trace: Trace, stream: str) -> Array:
-    """(query,): the mean of `evenness` over all heads of a stream's self-attention; NaN where there is no choice."""
-    rows = np.concatenate([evenness(each) for (kind, _), each in trace.attentions.items() if kind == f"{stream}_self"])
-    heads = np.isfinite(rows).sum(axis=0)
-    return np.divide(np.nansum(rows, axis=0), heads, where=heads > 0, out=np.full(len(heads), np.nan))
 
 
 @dataclass(frozen=True)
@@ -108,35 +74,3 @@ def remove_sublayers(checkpoint: Checkpoint, trace: Trace) -> Iterator[tuple[flo
 def _change(trace: Trace, logits: Array) -> float:
     """How far log p of the text is under these logits from that of the run, in nats a token."""
     return (log_probability(logits, trace.next_ids) - trace.log_probability) / len(trace.next_ids)
-
-
-def untrained_evenness(checkpoint: Checkpoint, trace: Trace) -> Array:
-    """(seed,): `mean_evenness` of models of this shape with random weights, on the same tokens.
-
-    The weights are those with which training begins.
-    """
-    found = []
-    for seed in SEEDS:
-        untrained = checkpoint.model.untrained(torch.Generator().manual_seed(seed))
-        found.append(mean_evenness(replace(checkpoint, model=untrained).rerun(trace, ())))
-    return np.array(found)
-
-
-def shift_positions(checkpoint: Checkpoint, trace: Trace, shifts: Sequence[int]) -> Mapping[int, float]:
-    """Move every token of every stack to a later position: the change of log p in nats a token, by shift.
-
-    Only for models that add sinusoids (paper, section 3.5): those of positions beyond `max_len` are computed here.
-    """
-    width = checkpoint.model.config.d_model
-    found = {}
-    for shift in shifts:
-        edits = {
-            f"{EMBEDDINGS[name]}.positional": lambda old, shift=shift: sinusoids(len(old) + shift, width)[shift:].to(
-                old
-            )
-            for name in trace.streams
-        }
-        with editing(checkpoint.model, edits):
-            after = checkpoint.rerun(trace, trace.interventions)
-        found[shift] = (after.log_probability - trace.log_probability) / len(trace.next_ids)
-    return found
