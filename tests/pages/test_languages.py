@@ -172,7 +172,7 @@ UNFAMILIAR |= {"characters": 4.0, "usual_characters": 2.4}
 
 @pytest.mark.parametrize("flag", ["", "#, fuzzy"])
 def test_a_sentence_that_is_missing_or_fuzzy_is_english_with_its_numbers(folder: Path, flag: str) -> None:
-    write(folder, "texts", message("The model was not trained for such a text.", "x"))
+    write(folder, "texts", message("The model was not trained on text like this.", "x"))
     write(folder, "texts", message(SURPRISED, "Seltsam: {{ surprise | f('.2f') }}.", flag))
     said = in_the_language("home", "An unfamiliar text", **UNFAMILIAR)
     assert ("2.50 nats" if flag else "Seltsam: 2,50.") in said
@@ -289,7 +289,7 @@ def test_a_text_of_a_lesson_is_in_the_language_when_all_of_its_messages_are(fold
 def test_what_is_missing_stale_or_different_is_listed(folder: Path) -> None:
     write(folder, "texts", message(SURPRISED, "Es ist {{ surprise }}."))
     found = list(check.faults(folder))
-    assert "texts.po: missing, of home.md: An unfamiliar text: The model was not trained for such a text." in found
+    assert "texts.po: missing, of home.md: An unfamiliar text: The model was not trained on text like this." in found
     assert not any(SURPRISED[:40] in line for line in found)
     assert any(line.startswith("strings.toml: missing") for line in found)
     assert "strings.toml: nothing says this any more: needs {part}" in found
