@@ -68,7 +68,7 @@ def find_file(path: Path, folder: Path | None = None) -> Path:
             sentence("{path} is a link to a file elsewhere, which is not read. Copy the file itself.", path=path)
         )
     if not stat.S_ISREG(found.stat().st_mode):
-        raise UnreadableFile(sentence("{path} is no regular file, and is not read.", path=path))
+        raise UnreadableFile(sentence("{path} is not a regular file and is not read.", path=path))
     return found
 
 
@@ -119,13 +119,11 @@ def read_json_object(path: Path, most: int = MOST_BYTES) -> dict[str, Any]:
         raise
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
-            sentence(
-                "{path} is not a JSON file that can be read ({error}). Copy it again.", path=path, error=quote(error)
-            )
+            sentence("{path} is not a readable JSON file ({error}). Copy it again.", path=path, error=quote(error))
         ) from error
     if not isinstance(found, dict):
         raise CheckpointError(
-            sentence("{path} holds no JSON object, with names and values in braces. Copy it again.", path=path)
+            sentence("{path} holds no JSON object (names and values in braces). Copy it again.", path=path)
         )
     return found
 

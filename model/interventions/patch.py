@@ -210,7 +210,7 @@ def _check_fit(patch: Patch, shape: tuple[int, ...]) -> list[tuple[int, int]]:
     if not fits:
         raise ValueError(
             sentence(
-                "the patch has values of the shape {shape}, but {path} has {there} in this run",
+                "the patch has values of shape {shape}, but {path} has {there} in this run",
                 shape=values.shape,
                 path=path,
                 there=shape,

@@ -52,7 +52,7 @@ def _show(run: Run, page: str) -> bool:
         begin_question(page)
     asked = current.question
     if asked is None:
-        st.caption(tr("Guess first: this page has nothing to guess on this run."))
+        st.caption(tr("Guess first: there is nothing to guess on this page for this run."))
         return True
     card = Card(
         page,

@@ -806,7 +806,8 @@ def _typed_pairs(text: str) -> list[tuple[str, str]]:
         shown = " = ".join(wrong[0]) if wrong else text
         raise ValueError(
             sentence(
-                "“{typed}” is no pair. Write: A dog runs. = Ein Hund rennt. | It is late. = Es ist spät.", typed=shown
+                "“{typed}” is not a pair. Write: A dog runs. = Ein Hund rennt. | It is late. = Es ist spät.",
+                typed=shown,
             )
         )
     return [(source.strip(), target.strip()) for source, target in parts]

@@ -206,7 +206,7 @@ def _read_alignment(run: Run) -> Steps:
 
 @claim(
     "Cross-attention is word alignment.",
-    "Read the alignment error rates of this checkpoint",
+    "Show this checkpoint's alignment error rates",
     _read_alignment,
     Need.CROSS_ATTENTION,
     code=(read_heads,),

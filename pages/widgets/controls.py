@@ -612,7 +612,7 @@ def say_if_outside(label: str, limits: tuple[float, float], default: float, key:
         offered = False
     if not offered:
         text = tr(
-            "The link asks for a number that “{label}” does not offer; showing {default:g} instead.",
+            "The link asks for a number that “{label}” does not offer; {default:g} is shown instead.",
             label=label,
             default=default,
         )
@@ -649,14 +649,14 @@ def replace_missing(key: str, options: Options, default: Any, notes: list[str] |
     state, asked = st.session_state, st.query_params.get(key)
     if key not in state and asked is not None and asked not in labels.values():
         text = tr(
-            "The link asks for a {control} that is not there; you see {shown} instead.",
+            "The link asks for a {control} that does not exist; {shown} is shown instead.",
             control=key,
             shown=labels[default],
         )
         notes.append(text)
     elif state.get(key) is not None and state[key] not in labels:
         text = tr(
-            "There is no {control} {value} here; you see {shown} instead.",
+            "There is no {control} {value} here; {shown} is shown instead.",
             control=key,
             value=state[key],
             shown=labels[default],

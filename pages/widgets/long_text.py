@@ -80,8 +80,8 @@ def _choose_text(run: Run) -> str:
     except ValueError:
         return run.source
     helped = tr(
-        "The {count:,} words of the development sentences that show a head of this model best, one after the other. "
-        "Without it: the text in the sidebar.",
+        "{count:,} words from the development sentences that show a head of this model best, one after another. "
+        "When off: the text in the sidebar.",
         count=len(example.split()),
     )
     return (

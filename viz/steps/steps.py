@@ -71,8 +71,8 @@ def _changes(head: Head) -> Sentence | str:
     if not head.latent:
         return how
     return sentence(
-        " In this model, W is three steps: times A to a latent vector, RMSNorm, times B. With the scale that the norm "
-        "had at each position, they are one matrix a head, A diag(γ) B, and what it gives is divided by that "
+        " In this model, W is three steps: times A to a latent vector, RMSNorm, times B. With the scale that the "
+        "norm had at each position, they are one matrix per head, A diag(γ) B, whose output is divided by that "
         "scale.{then}",
         then=how,
     )

@@ -70,8 +70,8 @@ def copies(folder: Path) -> Iterator[Path]:
             if total > MOST_COPIED:
                 raise UnreadableFile(
                     sentence(
-                        "{folder}: its settings and its tokenizer have more than {most:,} bytes, which is the most "
-                        "that is read.",
+                        "{folder}: its settings and its tokenizer have more than {most:,} bytes, the most that is "
+                        "read.",
                         folder=folder,
                         most=MOST_COPIED,
                     )

@@ -61,7 +61,7 @@ def open_model(
     hooked = HookedModel(model)
     if any(part.startswith(("vision", "audio")) for part in model.config.sub_configs):
         hooked.notes.insert(
-            0, sentence("input: this model also reads pictures or sounds; here it reads text alone, with its own head.")
+            0, sentence("input: this model also reads pictures or sounds; here it reads only text, with its own head.")
         )
     if settings := getattr(model, "generation_config", None):
         model.generation_config = obeyed_settings(settings)
