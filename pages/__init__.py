@@ -117,8 +117,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Continue a text",
                 question="What does the model write next?",
                 icon=":material/edit_note:",
-                summary="Type the beginning of a text, let a language model continue it, and see how sure it was of every "
-                "token.",
+                summary="Type the beginning of a text, let a language model continue it, and see how sure it was of "
+                "every token.",
                 look_for="A language model predicts the next token from those before it, and writes by doing so again "
                 "and again. Below: how probable each token was, yours and its own, and what else it considered.",
                 needs=(Need.LANGUAGE_MODEL,),
@@ -131,8 +131,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 icon=":material/edit_square:",
                 summary="Hide words in a text, let a masked language model guess them from both sides, and see where "
                 "it looked.",
-                look_for="Click a word to hide it. The model reads what comes before and after it, and gives each token of "
-                "its vocabulary a probability for that place.",
+                look_for="Click a word to hide it. The model reads what comes before and after it, and gives each "
+                "token of its vocabulary a probability for that place.",
                 needs=(Need.MASKED_MODEL, Need.LOGITS),
             ),
         ),
@@ -221,8 +221,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="The whole model",
                 question="How does a token get through the model?",
                 icon=":material/schema:",
-                summary="Figure 1 of the paper, brought to life: send a token through every box, see what each adds, and "
-                "switch boxes off.",
+                summary="Figure 1 of the paper, brought to life: send a token through every box, see what each adds, "
+                "and switch boxes off.",
                 look_for="Press Play, or step with the arrow keys: the token goes through every box, and the lines are "
                 "as thick as the vectors that they carry.",
                 needs=(
@@ -279,8 +279,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Training",
                 question="How did the model learn this?",
                 icon=":material/trending_up:",
-                summary="How the model was trained: loss and score, learning rate, label smoothing, one head's weights at "
-                "several steps; and what each choice is worth, in small training runs of our own.",
+                summary="How the model was trained: loss and score, learning rate, label smoothing, one head's "
+                "weights at several steps; and what each choice is worth, in small training runs of our own.",
                 look_for="Watch the development loss fall and the score improve. The tabs show the learning "
                 "rate, the smoothed targets, and one head at several training steps.",
                 needs=(Need.LOGITS,),
@@ -373,8 +373,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 summary="Lessons on real runs, from a dot product to today's models: at each station something to do, "
                 "something to look for, and a question that the run itself answers; plus exercises and interview "
                 "questions.",
-                look_for="Each station sets a sentence and a head, and asks a question. The answer is computed from the "
-                "run on screen: change the sentence and it changes too.",
+                look_for="Each station sets a sentence and a head, and asks a question. The answer is computed from "
+                "the run on screen: change the sentence and it changes too.",
             ),
             Page(
                 path="pages/paper.py",
@@ -434,8 +434,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Since 2017",
                 question="What has changed since 2017?",
                 icon=":material/update:",
-                summary="RoPE, RMSNorm, pre-norm, SwiGLU, shared keys and values: what replaced the paper's parts, on the "
-                "open model's own numbers.",
+                summary="RoPE, RMSNorm, pre-norm, SwiGLU, shared keys and values: what replaced the paper's parts, "
+                "on the open model's own numbers.",
                 look_for="Five parts of the 2017 layer have been replaced in most models since. The table says which "
                 "of them this model has, in bold; each tab shows one on the numbers of this run.",
                 needs=(Need.STREAM,),
@@ -447,8 +447,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Family tree",
                 question="What became of the Transformer?",
                 icon=":material/account_tree:",
-                summary="Models since 2017, computed from their published sizes and drawn to scale; one sentence cut in "
-                "three ways; training then and now; trained, fine-tuned, prompted.",
+                summary="Models since 2017, computed from their published sizes and drawn to scale; one sentence cut "
+                "in three ways; training then and now; trained, fine-tuned, prompted.",
                 look_for="Each circle is a model. Click one: it is drawn to scale beside the one that is open, which "
                 "may be smaller than a pixel.",
                 ignores=("kind", "layer", "head"),
@@ -462,9 +462,9 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 icon=":material/view_comfy:",
                 summary="FlashAttention tile by tile and linear attention on the open model's own q, k and v, sparse "
                 "patterns in the whole model; what each kind of attention costs up to a million tokens.",
-                look_for="The scores are an n × n matrix. FlashAttention keeps one tile of it at a time, linear attention "
-                "replaces it with sums of features, patterns leave cells out, and “Cost over n” counts and times "
-                "what that saves.",
+                look_for="The scores are an n × n matrix. FlashAttention keeps one tile of it at a time, linear "
+                "attention replaces it with sums of features, patterns leave cells out, and “Cost over n” counts and "
+                "times what that saves.",
                 needs=(
                     Need.FULL_ROWS,
                     Need.MATRICES,

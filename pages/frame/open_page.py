@@ -174,9 +174,9 @@ def _check_steps(translator: Translator, trace: Trace, place: Place) -> None:
     if failing := [step for step in steps if step.name in MATRICES and not step.read]:
         _stop(
             tr(
-                "On this run the matrices of {kind}, layer {layer}, do not reproduce what the model computed. {states}. "
-                "Differences are relative to the largest number of the matrix. Other layers, or a shorter text, may "
-                "follow the equations; the attention weights on the other pages are the model's own.",
+                "On this run the matrices of {kind}, layer {layer}, do not reproduce what the model computed. "
+                "{states}. Differences are relative to the largest number of the matrix. Other layers, or a shorter "
+                "text, may follow the equations; the attention weights on the other pages are the model's own.",
                 kind=tr(KIND_TITLES[place.kind]),
                 layer=place.layer,
                 states=states_in_words(failing),

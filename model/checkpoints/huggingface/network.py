@@ -216,8 +216,8 @@ class HookedModel(Network):
             if token is not None and not self._tokens(name):
                 raise Unreadable(
                     sentence(
-                        "{name} is {token!r} in its settings, which is not a token of the model: they are 0 to {last:,}. "
-                        "Correct it in generation_config.json or config.json.",
+                        "{name} is {token!r} in its settings, which is not a token of the model: they are 0 to "
+                        "{last:,}. Correct it in generation_config.json or config.json.",
                         name=name,
                         token=token,
                         last=self._vocabulary - 1,
