@@ -163,7 +163,7 @@ def test_what_is_drawn_later_is_in_the_language_of_its_run() -> None:
 
 
 SURPRISED = (
-    'Its translation has −log p = {{ surprise | f(".2f") }} nats a token on average; '
+    'Its translation averages −log p = {{ surprise | f(".2f") }} nats per token; '
     '98 of 100 held-out sentences stay below {{ usual | f(".2f") }}.'
 )
 UNFAMILIAR = {"strange": 0, "tokens": 4, "surprise": 2.5, "usual": 1.5, "about": "So."}
@@ -302,7 +302,7 @@ def test_what_is_missing_stale_or_different_is_listed(folder: Path) -> None:
 
 
 def test_other_placeholders_are_listed(folder: Path) -> None:
-    english = "There is no {control} {value} here; you see {shown} instead."
+    english = "There is no {control} {value} here; {shown} is shown instead."
     strings = f'{GERMAN}"{english}" = "{{control}} {{value}} fehlt."\n'
     (folder / "strings.toml").write_text(strings, "utf-8")
     assert f"strings.toml: other placeholders: {english}" in list(check.faults(folder))

@@ -295,7 +295,7 @@ def test_a_model_that_reads_has_its_notice_by_the_length_of_its_tokens(
 
 
 def notices(app: "AppTest") -> int:
-    return sum("not trained for such a text" in caption.value for caption in app.caption)
+    return sum("not trained on text like this" in caption.value for caption in app.caption)
 
 
 @pytest.mark.parametrize(
