@@ -84,7 +84,7 @@ def test_seeds_that_have_only_learned_to_guess_are_counted(open_app: Callable) -
     pairs, values = recall.recall_by_seed(recall.read_recall_results(), recall.ATTENTION)
     longest = recall.TRAINED_PAIRS[-1]
     guessers = (values[:, pairs == longest] <= recall.chance_of_a_digit(longest)).sum()
-    assert f"{guessers} of {len(values)} trainings" in words(open_app(PAGE, **TAB))
+    assert f"{guessers} of {len(values)} training runs" in words(open_app(PAGE, **TAB))
 
 
 def test_every_example_can_be_read() -> None:
