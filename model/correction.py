@@ -117,7 +117,7 @@ class Correction:
         self.step, self.learned = 0, False
         """how many it has taken; whether, as it is now, it writes the correction"""
         self.losses: list[float] = []
-        """nats a token of the correction: before the first step, then after each"""
+        """nats per token of the correction: before the first step, then after each"""
 
     @property
     def bytes(self) -> int:
