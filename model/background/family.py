@@ -101,8 +101,8 @@ class Member:
         seen = {
             "encoder-decoder": "all of the source, what is written before",
             "encoder": "all tokens",
-            "decoder": "what stands before",
-            "state space": "what stands before, as a state",
+            "decoder": "what comes before",
+            "state space": "what comes before, as a state",
         }[self.family]
         return f"{seen}, at most {self.window:,} back" if self.window else seen
 

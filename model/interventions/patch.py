@@ -171,7 +171,7 @@ class Patch:
             )
         if not model.edits_reach(self.path):
             raise ValueError(
-                sentence("this model does not go on with what {path!r} gives, so it cannot be patched", path=self.path)
+                sentence("this model does not use what {path!r} gives, so it cannot be patched", path=self.path)
             )
         return {self.path: partial(_put, self)}
 
