@@ -193,7 +193,7 @@ class Member:
         return n * (weights + output) + (self.layers * seen + crossed * n) * n * self.heads * widths
 
     def columns(self) -> list[tuple[str, dict[str, int]]]:
-        """The model from its embedding to its output: what it is called, and parameters by part, a column each.
+        """The model from its embedding to its output: what it is called, and parameters by part, one column each.
 
         Together they are all parameters.
         """
@@ -220,7 +220,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Latent:
-    """Latent attention (DeepSeek-V2): keys and values are made of one short vector a token, which is what is kept."""
+    """Latent attention (DeepSeek-V2): keys and values are made of one short vector per token, which is what is kept."""
 
     q_rank: int
     kv_rank: int

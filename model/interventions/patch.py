@@ -157,7 +157,7 @@ class Patch:
         """Hook point path -> edit; in a run the edit raises ValueError where the values do not fit.
 
         Raises:
-            ValueError: the model has no such hook point, or goes on with something else than what is edited there.
+            ValueError: the model has no such hook point, or does not use what is edited there.
         """
         points = hook_points(model)
         if self.path not in points:

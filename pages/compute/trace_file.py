@@ -53,7 +53,7 @@ def open_trace_file(path: str) -> TraceFile:
     """Read the file, run the model on the same tokens, and compare.
 
     Raises:
-        ValueError: the file is no trace, its checkpoint is not here, or the app cannot ask for its run.
+        ValueError: the file is not a trace, its checkpoint is not here, or the app cannot ask for its run.
         OSError: it cannot be read.
     """
     wanted, name = Trace.load(path), Path(path).name

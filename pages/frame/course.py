@@ -73,7 +73,7 @@ def decode(code: str) -> Course:
     """What `encode` wrote.
 
     Raises:
-        ValueError: the text is no course; the sentence says what to do.
+        ValueError: the text is not a course; the sentence says what to do.
     """
     if len(code) > LONGEST_CODE:
         raise ValueError(BROKEN)

@@ -140,7 +140,7 @@ def build(out: Path, checkpoint: str, app: str) -> None:
             how to start it, and leads to it only on the computer that serves the page.
 
     Raises:
-        ValueError: the checkpoint is no translator, or not of the paper's network.
+        ValueError: the checkpoint is not a translator, or does not have the paper's network.
     """
     translator = load_checkpoint(checkpoint, "cpu")
     if not isinstance(translator, Translator) or not translator.model.config.classic:

@@ -112,7 +112,7 @@ def examples_of(checkpoint: str) -> Examples:
 def largest_weight(example: Example, trace: Trace) -> tuple[int, int, float] | None:
     """Query, key and weight that the example is about; None where the row's largest weight is elsewhere in this run.
 
-    None, too, where the example names no head.
+    Also None where the example names no head.
     """
     if example.head is None:
         return None

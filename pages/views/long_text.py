@@ -95,7 +95,7 @@ def streaming(
 
 
 def bits_chart(curves: Mapping[str, tuple[Array, Array]], built_for: int) -> Lines:
-    """Mean of −log₂ p by position, a line each; a mark where the positions end that the model was built for.
+    """Mean of −log₂ p by position, one line each; a mark where the positions that the model was built for end.
 
     Args:
         curves: positions and bits, (part,) each, by name.

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention on vectors that a person types, and on random ones of growing width (section 3.2.1)."""
+"""Scaled dot-product attention on vectors that a visitor types, and on random ones of growing width (section 3.2.1)."""
 
 import math
 import re
@@ -37,7 +37,7 @@ def read_rows(text: str, what: str) -> Rows:
 
     Args:
         text: such as "cat 1 0; dog 0.8 0.6".
-        what: they are, for the sentences.
+        what: what they are, for the error messages.
 
     Raises:
         ValueError: the sentence says what to type.
@@ -130,7 +130,7 @@ class OwnAttention:
         return np.diag(p) - np.outer(p, p)
 
     def softmax_steps(self, row: int) -> dict[str, Array]:
-        """The softmax of a row in its steps, (key,) each: less the largest, its exponential, divided by the sum."""
+        """The softmax of a row in its steps, (key,) each: minus the largest, exponentiated, divided by the sum."""
         less = self.scaled[row] - self.scaled[row].max()
         return {"less": less, "exponential": np.exp(less), "weight": self.weights[row]}
 
@@ -186,7 +186,7 @@ class RandomWidths:
 
 
 def random_widths(keys: int, seed: int, widths: Sequence[int] = WIDTHS) -> RandomWidths:
-    """Drawn anew for each width.
+    """New random vectors for each width.
 
     Args:
         keys: how many each query is compared with.

@@ -159,7 +159,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
     """config.json as it is written.
 
     Raises:
-        CheckpointError: it is missing, or no JSON object.
+        CheckpointError: it is missing, or not a JSON object.
     """
     if not (folder / "config.json").is_file():
         if adapters(folder):

@@ -42,7 +42,7 @@ def open_model(
 ) -> HookedCheckpoint:
     """Read a transformers model through this project's hook points, so that all views and interventions work on it.
 
-    The model is put in evaluation mode and computes attention through this project from now on.
+    The model is put in evaluation mode and from now on computes attention through this project.
 
     Args:
         model: a transformers model in single or double precision, or the path of a folder that `save_pretrained` wrote.
