@@ -317,7 +317,7 @@ def test_commands_take_a_folder_or_say_why_not(whole, tmp_path: Path, monkeypatc
     evaluate.main(["--checkpoint", bart, "--data", str(data), "--device", "cpu"])
     assert "BLEU = " in capsys.readouterr().out
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"A dog runs.\n"), encoding="utf-8"))
-    with pytest.raises(CheckpointError, match="is no translator"):
+    with pytest.raises(CheckpointError, match="is not a translator"):
         translate.main(["--checkpoint", gpt2, "--device", "cpu"])
     ours_alone = "only checkpoints of this project"
     with pytest.raises(CheckpointError, match=ours_alone):
