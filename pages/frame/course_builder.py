@@ -117,8 +117,8 @@ def _show_link(course: Course) -> None:
     if len(code) > LONGEST_CODE:
         st.warning(
             tr(
-                "The course is too long for a link: it has {count:,} characters, and at most {most:,} are possible. Shorten "
-                "its texts or remove steps.",
+                "The course is too long for a link: it has {count:,} characters, and at most {most:,} are possible. "
+                "Shorten its texts or remove steps.",
                 count=len(code),
                 most=LONGEST_CODE,
             ),
