@@ -58,8 +58,8 @@ def read_correction(opened: Translator, source: str, correction: str) -> Trace:
     if (needed := bytes_of_copy(opened)) > MOST_BYTES:
         raise ValueError(
             sentence(
-                "A copy of this model and its optimizer would take {needed:,.0f} MB; at most {most:,.0f} are given. "
-                "Choose a smaller model.",
+                "A copy of this model and its optimiser would take {needed:,.0f} MB; at most {most:,.0f} MB are "
+                "allowed. Choose a smaller model.",
                 needed=needed / 1e6,
                 most=MOST_BYTES / 1e6,
             )
@@ -117,7 +117,7 @@ class Correction:
         self.step, self.learned = 0, False
         """how many it has taken; whether, as it is now, it writes the correction"""
         self.losses: list[float] = []
-        """nats a token of the correction: before the first step, then after each"""
+        """nats per token of the correction: before the first step, then after each"""
 
     @property
     def bytes(self) -> int:

@@ -32,7 +32,7 @@ class Language:
     labels: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """the same of the words in pictures and tables, with {} for a number"""
     percent: str = "%"
-    """the sign, with what stands before it"""
+    """the sign, with what comes before it"""
     quotes: str = "“”"
     """the opening and the closing quotation mark"""
     units: Sequence[tuple[float, str]] = field(default=(), repr=False, compare=False)

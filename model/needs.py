@@ -16,7 +16,7 @@ class Need(StrEnum):
     LANGUAGE_MODEL = "a language model"
     MASKED_MODEL = "a masked language model"
     FULL_ROWS = "rows of attention weights that sum to 1"
-    MATRICES = "heads whose matrices could all be found"
+    MATRICES = "the query, key, value and output matrices of every head"
     STREAM = "a residual stream that could be read in every layer"
     LOGITS = "probabilities of tokens, from an output that could be read"
     OWN_LAYERS = "layers of this project's own code"

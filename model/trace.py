@@ -719,7 +719,7 @@ class Trace:
         """Read what `save` wrote.
 
         Raises:
-            ValueError: the file is no trace, or is damaged; the sentence names it.
+            ValueError: the file is not a trace, or is damaged; the sentence names it.
             OSError: it cannot be read.
         """
         try:

@@ -117,8 +117,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Continue a text",
                 question="What does the model write next?",
                 icon=":material/edit_note:",
-                summary="Type the beginning of a text, let a language model write on, and see how sure it was of every "
-                "token.",
+                summary="Type the beginning of a text, let a language model continue it, and see how sure it was of "
+                "every token.",
                 look_for="A language model predicts the next token from those before it, and writes by doing so again "
                 "and again. Below: how probable each token was, yours and its own, and what else it considered.",
                 needs=(Need.LANGUAGE_MODEL,),
@@ -129,10 +129,10 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Fill in",
                 question="Which word fits the gap?",
                 icon=":material/edit_square:",
-                summary="Hide words of a text, let a masked language model guess them from both sides, and see where "
+                summary="Hide words in a text, let a masked language model guess them from both sides, and see where "
                 "it looked.",
-                look_for="Click a word to hide it. The model reads what stands before and after it, and gives each "
-                "token of its vocabulary a probability for this place.",
+                look_for="Click a word to hide it. The model reads what comes before and after it, and gives each "
+                "token of its vocabulary a probability for that place.",
                 needs=(Need.MASKED_MODEL, Need.LOGITS),
             ),
         ),
@@ -221,8 +221,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="The whole model",
                 question="How does a token get through the model?",
                 icon=":material/schema:",
-                summary="Figure 1 of the paper, alive: send a token through every box, see what each adds, and "
-                "switch boxes off.",
+                summary="Figure 1 of the paper, brought to life: send a token through every box, see what each adds, "
+                "and switch boxes off.",
                 look_for="Press Play, or step with the arrow keys: the token goes through every box, and the lines are "
                 "as thick as the vectors that they carry.",
                 needs=(
@@ -279,8 +279,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Training",
                 question="How did the model learn this?",
                 icon=":material/trending_up:",
-                summary="How the model was trained: loss and score, learning rate, label smoothing, one head's weights "
-                "at several steps; and what each choice is worth, in small trainings of our own.",
+                summary="How the model was trained: loss and score, learning rate, label smoothing, one head's "
+                "weights at several steps; and what each choice is worth, in small training runs of our own.",
                 look_for="Watch the development loss fall and the score improve. The tabs show the learning "
                 "rate, the smoothed targets, and one head at several training steps.",
                 needs=(Need.LOGITS,),
@@ -308,8 +308,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 summary="What this model is: scores, size compared with the paper's, cost of attention, data and "
                 "licence.",
                 look_for="Compare the bars: the parameters of the embeddings, of attention and of the feed-forward "
-                "networks. The tabs have every score with its signature, the configuration beside the paper's, and the "
-                "work that this sentence takes.",
+                "networks. The tabs show every score with its signature, the configuration beside the paper's, "
+                "and the work that this sentence takes.",
             ),
             Page(
                 path="pages/verification.py",
@@ -370,11 +370,11 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Learn",
                 question="What do you want to understand?",
                 icon=":material/school:",
-                summary="Lessons on real runs, from a dot product to today's models: at each station one thing to "
-                "do, one to look for, and a question that the run itself answers; exercises, and what is asked in "
-                "interviews.",
+                summary="Lessons on real runs, from a dot product to today's models: at each station something to do, "
+                "something to look for, and a question that the run itself answers; plus exercises and interview "
+                "questions.",
                 look_for="Each station sets a sentence and a head, and asks a question. The answer is computed from "
-                "the run on screen: change the sentence, and it changes, too.",
+                "the run on screen: change the sentence and it changes too.",
             ),
             Page(
                 path="pages/paper.py",
@@ -395,8 +395,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Often told wrong",
                 question="Is it true what people say about attention?",
                 icon=":material/fact_check:",
-                summary="What explanations get wrong, with what is right, and common claims to test on your own "
-                "sentence.",
+                summary="What explanations get wrong, what is right, and common claims to test on your own sentence.",
                 look_for="Decide whether you believe a statement, then press its button. A result on one text and one "
                 "model is an example, not a proof.",
                 ignores=("kind", "layer", "head"),
@@ -419,7 +418,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 views_module="pages.views.why_attention",
                 tabs_key="why",
                 title="Why attention",
-                question="Why attention, and not recurrence?",
+                question="Why attention and not recurrence?",
                 icon=":material/speed:",
                 summary="What a layer costs and how far information travels in it: attention, recurrence and "
                 "convolution, counted and timed; two LSTMs beside a Transformer, step by step; and Mamba beside "
@@ -435,8 +434,8 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Since 2017",
                 question="What has changed since 2017?",
                 icon=":material/update:",
-                summary="RoPE, RMSNorm, pre-norm, SwiGLU, shared keys and values: what replaced the paper's parts, on "
-                "the opened model's own numbers.",
+                summary="RoPE, RMSNorm, pre-norm, SwiGLU, shared keys and values: what replaced the paper's parts, "
+                "on the open model's own numbers.",
                 look_for="Five parts of the 2017 layer have been replaced in most models since. The table says which "
                 "of them this model has, in bold; each tab shows one on the numbers of this run.",
                 needs=(Need.STREAM,),
@@ -449,7 +448,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 question="What became of the Transformer?",
                 icon=":material/account_tree:",
                 summary="Models since 2017, computed from their published sizes and drawn to scale; one sentence cut "
-                "in three ways; trainings then and now; trained, fine-tuned, prompted.",
+                "in three ways; training then and now; trained, fine-tuned, prompted.",
                 look_for="Each circle is a model. Click one: it is drawn to scale beside the one that is open, which "
                 "may be smaller than a pixel.",
                 ignores=("kind", "layer", "head"),
@@ -461,11 +460,11 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
                 title="Efficient attention",
                 question="How can attention do with less than n × n?",
                 icon=":material/view_comfy:",
-                summary="FlashAttention tile by tile and linear attention on the opened model's own q, k and v, sparse "
+                summary="FlashAttention tile by tile and linear attention on the open model's own q, k and v, sparse "
                 "patterns in the whole model; what each kind of attention costs up to a million tokens.",
                 look_for="The scores are an n × n matrix. FlashAttention keeps one tile of it at a time, linear "
-                "attention replaces it by sums of features, patterns leave cells out, and “Cost over n” counts "
-                "and times what that saves.",
+                "attention replaces it with sums of features, patterns leave cells out, and “Cost over n” counts and "
+                "times what that saves.",
                 needs=(
                     Need.FULL_ROWS,
                     Need.MATRICES,

@@ -23,7 +23,7 @@ COUNTED: dict[str, tuple[Callable[[], int], tuple[str, ...]]] = {
         (r"(\S+) (?:claims|statements) that tie", r"(\S+) claims about these", r"yes, (\S+) claims",
          r"measures (\S+) claims", r"[Aa]lle? (\S+) (?:claims|Behauptungen),",
          r"(\S+) (?:Behauptungen|Aussagen), die jedes",
-         r"([一二三四五六七八九十]{2,})条说法"),
+         r"([一二三四五六七八九十]{2,})条论断"),
     ),
     "models": (lambda: len(MEMBERS), (r"(\S+) models since 2017 computed",)),
     "mistakes": (
@@ -33,13 +33,13 @@ COUNTED: dict[str, tuple[Callable[[], int], tuple[str, ...]]] = {
     ),
     "questions": (
         lambda: len(questions()),
-        (r"(\S+) questions as they are asked about", r"(\S+) Fragen, wie sie zu",
+        (r"(\S+) questions of the kind asked about", r"(\S+) Fragen, wie sie zu",
          r"([一二三四五六七八九十]+)道"),
     ),
     "steps of a head": (lambda: len(all_steps()), (r"(\S+) steps, from the projections",)),
     "sentences": (
         lambda: json.loads((ROOT / "checkpoints/en-de/heads.json").read_text("utf-8"))["sentences"],
-        (r"([\d,]+) sentences a head", r"what each head does over (\S+) English", r"and over (ten thousand)"),
+        (r"([\d,]+) sentences per head", r"what each head does over (\S+) English", r"and over (ten thousand)"),
     ),
 }  # fmt: skip
 """what is counted -> how many there are, and how texts say it"""

@@ -101,8 +101,8 @@ class Member:
         seen = {
             "encoder-decoder": "all of the source, what is written before",
             "encoder": "all tokens",
-            "decoder": "what stands before",
-            "state space": "what stands before, as a state",
+            "decoder": "what comes before",
+            "state space": "what comes before, as a state",
         }[self.family]
         return f"{seen}, at most {self.window:,} back" if self.window else seen
 
@@ -193,7 +193,7 @@ class Member:
         return n * (weights + output) + (self.layers * seen + crossed * n) * n * self.heads * widths
 
     def columns(self) -> list[tuple[str, dict[str, int]]]:
-        """The model from its embedding to its output: what it is called, and parameters by part, a column each.
+        """The model from its embedding to its output: what it is called, and parameters by part, one column each.
 
         Together they are all parameters.
         """
@@ -220,7 +220,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Latent:
-    """Latent attention (DeepSeek-V2): keys and values are made of one short vector a token, which is what is kept."""
+    """Latent attention (DeepSeek-V2): keys and values are made of one short vector per token, which is what is kept."""
 
     q_rank: int
     kv_rank: int

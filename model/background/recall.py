@@ -105,14 +105,14 @@ def read_pairs(typed: str) -> str:
     letters, values, asked = text[:-1:2], text[1:-1:2], text[-1:]
     if not letters or len(letters) != len(values) or not {*letters, asked} <= {*KEYS} or not {*values} <= {*VALUES}:
         raise ValueError(
-            sentence("Type pairs of a letter and a digit, and at the end one of these letters alone, as in: a3 k7 f1 k")
+            sentence("Type pairs of a letter and a digit, then one of these letters alone, as in: a3 k7 f1 k")
         )
     if len(letters) != len({*letters}):
         again = next(letter for place, letter in enumerate(letters) if letter in letters[:place])
-        raise ValueError(sentence("The letter {letter} stands in two pairs: give each pair its own.", letter=again))
+        raise ValueError(sentence("The letter {letter} is in two pairs: give each pair its own.", letter=again))
     if asked not in letters:
         raise ValueError(
-            sentence("The last letter, {letter}, stands in no pair: end with a letter out of one.", letter=asked)
+            sentence("The last letter, {letter}, is in no pair: end with a letter that is in one.", letter=asked)
         )
     return text
 

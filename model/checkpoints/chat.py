@@ -95,7 +95,7 @@ def fill_in_template(tokenizer: object, turns: Sequence[Turn]) -> FilledTemplate
         parts.append((at, end, turn.role))
         at = end + len(frame)
     if at != len(text) or len(parts) < len(turns) or text[: places[0][0]] != filled[: places[0][0]]:
-        raise ValueError(sentence("Where each turn stands in the chat template of this model could not be told."))
+        raise ValueError(sentence("Where this model's chat template puts each turn could not be determined."))
     if text.startswith(bare) and text != bare:
         parts.append((max(len(bare), parts[-1][1]), len(text), "generation prompt"))
     return FilledTemplate(text, tuple(parts))
@@ -140,7 +140,7 @@ def _check(turns: Sequence[Turn]) -> None:
                 )
             )
     if not turns or turns[-1].role != "user":
-        raise ValueError(sentence("A chat ends with what the user says, which the model answers."))
+        raise ValueError(sentence("A chat ends with what the user says; the model answers that."))
     if not turns[-1].text:
         raise ValueError(sentence("The message is empty: there is nothing to answer. Type at least one word."))
     for number, turn in enumerate(turns):

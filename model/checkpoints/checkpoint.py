@@ -125,7 +125,7 @@ class Checkpoint:
         """
         if (source_language, target_language) not in ((None, None), self.chosen_languages):
             raise ValueError(
-                sentence("This model has no choice of languages: leave source_language and target_language out.")
+                sentence("This model has no choice of languages: leave out source_language and target_language.")
             )
         return self
 

@@ -1,7 +1,7 @@
 """Files of checkpoints: the one reader of all that a folder holds, and atomic writing: a reader, even after a crash,
 finds the old content or the new.
 
-A folder may come from anybody. What is read of it is a regular file inside it, of at most so many bytes: no link to a
+A folder may come from anyone. What is read of it is a regular file inside it, of at most so many bytes: no link to a
 file elsewhere, no pipe and no device, which would have no end.
 """
 
@@ -58,7 +58,7 @@ def find_file(path: Path, folder: Path | None = None) -> Path:
 
     Raises:
         FileNotFoundError: there is none.
-        UnreadableFile: it is no regular file, or stands elsewhere.
+        UnreadableFile: it is not a regular file, or stands elsewhere.
     """
     found, inside = Path(os.path.realpath(path, strict=True)), (folder or path.parent).resolve()
     # In the cache of Hugging Face a model's folder holds links to the files beside it.
@@ -68,7 +68,7 @@ def find_file(path: Path, folder: Path | None = None) -> Path:
             sentence("{path} is a link to a file elsewhere, which is not read. Copy the file itself.", path=path)
         )
     if not stat.S_ISREG(found.stat().st_mode):
-        raise UnreadableFile(sentence("{path} is no regular file, and is not read.", path=path))
+        raise UnreadableFile(sentence("{path} is not a regular file and is not read.", path=path))
     return found
 
 
@@ -83,7 +83,7 @@ def open_file(path: Path, folder: Path | None = None, most: int | None = None) -
 
     Raises:
         FileNotFoundError: there is none.
-        UnreadableFile: it is no regular file, stands elsewhere, or is too large.
+        UnreadableFile: it is not a regular file, stands elsewhere, or is too large.
     """
     found = find_file(path, folder)
     # Without waiting, should a pipe have taken the place of the file meanwhile.
@@ -119,13 +119,11 @@ def read_json_object(path: Path, most: int = MOST_BYTES) -> dict[str, Any]:
         raise
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
-            sentence(
-                "{path} is not a JSON file that can be read ({error}). Copy it again.", path=path, error=quote(error)
-            )
+            sentence("{path} is not a readable JSON file ({error}). Copy it again.", path=path, error=quote(error))
         ) from error
     if not isinstance(found, dict):
         raise CheckpointError(
-            sentence("{path} holds no JSON object, with names and values in braces. Copy it again.", path=path)
+            sentence("{path} holds no JSON object (names and values in braces). Copy it again.", path=path)
         )
     return found
 
@@ -134,7 +132,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an .npz, whose numbers may take more bytes than the file, which raises as `open_file` does.
 
     Raises:
-        BadZipFile: it is none.
+        BadZipFile: it is not one.
         ValueError: an array is damaged, or holds Python objects.
     """
     with open_file(path, most=MOST_BYTES) as file:
@@ -154,7 +152,7 @@ def find_weights(path: Path, folder: Path | None = None) -> Path:
 
     Raises:
         OSError: it cannot be read.
-        UnreadableFile: it is no regular file, stands elsewhere, or has too many tensors.
+        UnreadableFile: it is not a regular file, stands elsewhere, or has too many tensors.
     """
     with open_file(path, folder) as file:
         length = struct.unpack("<Q", file.read(8).ljust(8, b"\0"))[0]

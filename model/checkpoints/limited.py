@@ -83,7 +83,7 @@ def _run(task: Mapping[str, Any], who: str) -> dict[str, Any]:
     if "texts" not in answer:
         raise Exceeded(
             sentence(
-                "{who} takes more than {seconds} seconds or {megabytes:,} MB of memory, or writes without end.",
+                "{who} takes more than {seconds} seconds or {megabytes:,} MB of memory, or writes endlessly.",
                 who=who,
                 seconds=task["seconds"],
                 megabytes=task["bytes"] // 2**20,

@@ -357,7 +357,7 @@ def check_own(opened: Checkpoint, work: str) -> None:
     if Need.OWN_LAYERS not in opened.features:
         raise CheckpointError(
             sentence(
-                "{work} takes checkpoints of this project alone, and {name} is a Hugging Face model. Choose one of "
+                "{work} takes only checkpoints of this project, and {name} is a Hugging Face model. Choose one of "
                 "these: {names}.",
                 work=work,
                 name=opened.name,
@@ -375,7 +375,9 @@ def load_translator(name: str, device: str) -> Translator:
     opened = load_checkpoint(name, device)
     if not isinstance(opened, Translator) or Need.LOGITS not in opened.features:
         raise CheckpointError(
-            sentence("{name} is no translator: it has no encoder, decoder and output that write a target.", name=name)
+            sentence(
+                "{name} is not a translator: it lacks the encoder, decoder and output that write a target.", name=name
+            )
         )
     return opened
 

@@ -74,7 +74,7 @@ def describe(  # noqa: C901 - one case per kind of intervention
         case PatternEdit(query=query):
             return sentence("The attention weights of row {row} are set by hand in {place}.", row=query, place=place)
         case UniformAttention():
-            return sentence("Every query gives equal weight to each key that it may see in {place}.", place=place)
+            return sentence("In {place}, every query gives equal weight to each key that it may see.", place=place)
         case PermutedAttention(order=None, seed=seed):
             return sentence(
                 "The attention weights of each row are shuffled among its keys (seed {seed}) in {place}.",
@@ -91,10 +91,10 @@ def describe(  # noqa: C901 - one case per kind of intervention
             at = _positions(positions)
             return sentence("The values v of key {positions} are 0 in {place}.", positions=at, place=place)
         case SharedKeysValues(groups=1):
-            return sentence("All heads share one set of keys and values, the mean of theirs, in {place}.", place=place)
+            return sentence("In {place}, all heads share one set of keys and values, the mean of theirs.", place=place)
         case SharedKeysValues(groups=groups):
             return sentence(
-                "The heads form {groups} groups that share keys and values, the mean of theirs, in {place}.",
+                "In {place}, the heads form {groups} groups, each sharing the mean of its keys and values.",
                 groups=groups,
                 place=place,
             )

@@ -129,7 +129,7 @@ def _parse(text: str) -> list[tuple[str, dict[str, Any]]]:
         parts = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            sentence("The changes in this link are not whole: was it cut off when it was copied?")
+            sentence("The changes in this link are incomplete: was it cut off when it was copied?")
         ) from error
     if not all(isinstance(part, list) and list(map(type, part)) == [str, dict] for part in parts):
         raise ValueError(sentence("Each change in a link must be a pair of a name and its fields."))
@@ -184,7 +184,7 @@ def _create(name: str, values: dict[str, Any]) -> Intervention:
     if name not in TYPES:
         raise ValueError(
             sentence(
-                "The link names an unknown change {part}; there are {names}.",
+                "The link names an unknown change {part}; the known ones are {names}.",
                 part=_shorten(name),
                 names=", ".join(TYPES),
             )

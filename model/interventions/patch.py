@@ -157,7 +157,7 @@ class Patch:
         """Hook point path -> edit; in a run the edit raises ValueError where the values do not fit.
 
         Raises:
-            ValueError: the model has no such hook point, or goes on with something else than what is edited there.
+            ValueError: the model has no such hook point, or does not use what is edited there.
         """
         points = hook_points(model)
         if self.path not in points:
@@ -171,7 +171,7 @@ class Patch:
             )
         if not model.edits_reach(self.path):
             raise ValueError(
-                sentence("this model does not go on with what {path!r} gives, so it cannot be patched", path=self.path)
+                sentence("this model does not use what {path!r} gives, so it cannot be patched", path=self.path)
             )
         return {self.path: partial(_put, self)}
 
@@ -210,7 +210,7 @@ def _check_fit(patch: Patch, shape: tuple[int, ...]) -> list[tuple[int, int]]:
     if not fits:
         raise ValueError(
             sentence(
-                "the patch has values of the shape {shape}, but {path} has {there} in this run",
+                "the patch has values of shape {shape}, but {path} has {there} in this run",
                 shape=values.shape,
                 path=path,
                 there=shape,

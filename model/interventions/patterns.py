@@ -154,7 +154,7 @@ class FrozenPattern(Addressed):
         rows = {len(head) for head in self.pattern}
         if len(rows) != 1 or len(shapes) != 1 or 0 in shapes:
             raise ValueError(
-                sentence("a pattern must be (heads, query, key), with equally many rows and keys everywhere")
+                sentence("a pattern must be (heads, query, key), with the same numbers of rows and keys everywhere")
             )
         if not all(0 <= weight < math.inf for head in self.pattern for row in head for weight in row):
             raise ValueError(sentence("the weights of a pattern must be finite and not negative"))
@@ -165,9 +165,7 @@ class FrozenPattern(Addressed):
     ) -> "FrozenPattern":
         """From an array (heads, query, key), such as `Attention.pattern`, without rounding."""
         if pattern.ndim != 3:
-            raise ValueError(
-                sentence("a pattern must be (heads, query, key), got the shape {shape}", shape=pattern.shape)
-            )
+            raise ValueError(sentence("a pattern must be (heads, query, key), got shape {shape}", shape=pattern.shape))
         return cls(tuple(tuple(map(tuple, rows)) for rows in pattern.tolist()), kind, layer, head)
 
     @property

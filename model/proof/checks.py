@@ -93,8 +93,8 @@ def rows_sum_to_one(trace: Trace) -> Check:
     return Check(
         title=ROWS,
         explanation=later(
-            "In every head the weights of each query sum to at most 1, because a sink that is no key takes a share, "
-            "and are exactly 0 on masked keys."
+            "In every head the weights of each query sum to at most 1, because a sink, which is not a key, takes "
+            "a share, and are exactly 0 on masked keys."
         )
         if sinks
         else later("In every head the weights of each query sum to 1, and are exactly 0 on masked keys."),
@@ -110,13 +110,13 @@ def chain_closes(opened: Checkpoint, trace: Trace) -> Check:
     return Check(
         title=CHAIN,
         explanation=later(
-            "From the embeddings to the logits, each step that could be read, computed again in double precision from "
+            "From the embeddings to the logits, each step that could be read, recomputed in double precision from "
             "the step before it. The error is the largest difference from the model's own result, relative to the "
             "largest number of its matrix where that is above 1."
         )
         if trace.notes
         else later(
-            "From the embeddings to the logits, each step computed again in double precision from the step before it. "
+            "From the embeddings to the logits, each step recomputed in double precision from the step before it. "
             "The error is the largest difference from the model's own result, relative to the largest number of its "
             "matrix where that is above 1."
         ),

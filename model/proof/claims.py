@@ -85,7 +85,7 @@ CLAIMS = (
     Claim(
         2,
         WATCHING,
-        "The logits on screen against those of a run that nobody records, bit for bit.",
+        "The logits on screen against those of an unrecorded run, bit for bit.",
         lambda case: hooks_change_nothing(case.opened, case.trace).error,
     ),
     Claim(
@@ -161,7 +161,7 @@ CLAIMS = (
     ),
     Claim(
         10,
-        "A head takes its own part",
+        "A head removes its own part",
         "The sidebar's head gated to 0, and to its mean: the attention's output against the old one minus that head's "
         "contribution, and against the old one with the mean's contribution instead.",
         rerun_measures.ablations,
@@ -198,7 +198,7 @@ CLAIMS = (
     Claim(
         15,
         "Hidden weight is reported",
-        "What stays of each row without special tokens, plus the share said to be removed, against the whole row; "
+        "What remains of each row without special tokens, plus the share said to be removed, against the whole row; "
         "renormalised rows against their old sum.",
         measures.hidden_tokens,
         **SUMMED,

@@ -58,8 +58,8 @@ class Case:
 
 MOST_ROWS = 64
 """of one stream, whose parts are summed for claim 21"""
-NO_MATRICES = "The matrices of this model's heads could not all be read."
-NO_LOGITS = "This model gives vectors and no probabilities of tokens."
+NO_MATRICES = "Not all matrices of this model's heads could be read."
+NO_LOGITS = "This model gives vectors but no token probabilities."
 SUBLAYER_OFF = "A sub-layer is switched off, so its output is not the sum of its heads."
 
 

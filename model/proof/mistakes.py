@@ -129,7 +129,7 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
         "no-scaling": Mistake(
             "No division by √dₖ",
             "Scores are √dₖ times too large, so each softmax is sharper than the one that the model was trained with: "
-            "of the same scores, the key with the largest weight gets more.",
+            "from the same scores, the key with the largest weight gets more.",
             _attention("self.scaled(scores / self.divisor)", "self.scaled(scores)"),
         ),
         "no-embedding-scale": Mistake(
@@ -140,8 +140,8 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
         ),
         "zero-after-softmax": Mistake(
             "Masked after the softmax",
-            "Masked weights are set to 0, and the rest is not divided by its sum: a row lacks the share that its "
-            "masked keys had, which depends on the words that should be hidden.",
+            "Masked weights are set to 0, but the rest is not divided by its sum: each row lacks the share of its "
+            "masked keys, which depends on words that should be hidden.",
             _attention(
                 "masked.softmax(dim=-1).masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)",
                 "scaled.softmax(dim=-1).masked_fill(~mask, 0.0)",
@@ -162,7 +162,7 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
         ),
         "half-precision-mask": Mistake(
             "−1e9 in half precision",
-            "The largest number of fp16 is 65,504, so −1e9 becomes −∞. For every key that is not masked, 0 · −∞ is "
+            "The largest fp16 number is 65,504, so −1e9 becomes −∞. For every key that is not masked, 0 · −∞ is "
             "then not a number, and NaN spreads to every result.",
             _attention(
                 "scaled.masked_fill(~mask, -torch.inf)",
@@ -213,12 +213,12 @@ def why_not(model: Network, name: str) -> str:
             family == "decoder",
             "A language model's pads come after every row of a text, where the causal mask hides them as well.",
         ),
-        "heads-by-view": (config.n_heads == 1, "This model has a single head in a layer: there is nothing to join."),
+        "heads-by-view": (config.n_heads == 1, "This model has a single head per layer: there is nothing to join."),
         "no-scaling": (config.score_divisor == 1, "This model does not divide its scores, or divides them by 1."),
         "no-embedding-scale": (not config.scale_embeddings, "This model does not multiply its embeddings."),
         "zero-after-softmax": (
             family == "encoder" and not config.window,
-            "An encoder without a window masks nothing in a text that is alone.",
+            "An encoder without a window masks nothing in a single text.",
         ),
         "cross-reads-x": (family != "encoder_decoder", "This model has no cross-attention."),
         "positions-restart": (

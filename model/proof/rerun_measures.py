@@ -94,7 +94,7 @@ def _rows_before(activations: dict[str, Array], path: str, n: int) -> Array:
 def padding(case: Case) -> float | str:
     """Claim 7: the run alone against the run in a padded batch; infinite where a pad gets weight."""
     if not case.position_free:
-        return "A change names positions of this text, which are others in a padded batch."
+        return "A change names positions in this text, which differ in a padded batch."
     pads = min(room_for_pads(case.opened, case.trace), MOST_PADS)
     if pads < 1:
         return "The text fills all positions of the model: there is no room for pads."

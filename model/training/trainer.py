@@ -257,7 +257,7 @@ class Trainer:
     def _check_loss(self, loss: float, step: int) -> None:
         """Raise TrainingDiverged if the loss per token, in nats, is not finite or absurd: guessing costs ln |V|."""
         if not loss <= DIVERGED * math.log(self.model.config.vocab_size):
-            raise self._diverged(f"the loss is {loss:.3g} nats a token", step)
+            raise self._diverged(f"the loss is {loss:.3g} nats per token", step)
 
     def _check_weights(self) -> None:
         """Raise TrainingDiverged if a checkpoint, which is stored in half precision, could not hold the weights."""

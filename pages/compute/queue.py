@@ -212,7 +212,7 @@ def in_turns(steps: Iterator[Step]) -> Iterator[Step]:
                 step = next(steps, end)
         except OutOfMemory:
             free_memory()
-            st.error(tr("The GPU has too little memory left for this. Choose cpu at “Runs on” in the sidebar."))
+            st.error(tr("The GPU has too little memory left for this. Choose cpu under “Runs on” in the sidebar."))
             st.stop()
         if step is end:
             return

@@ -53,7 +53,7 @@ def open_trace_file(path: str) -> TraceFile:
     """Read the file, run the model on the same tokens, and compare.
 
     Raises:
-        ValueError: the file is no trace, its checkpoint is not here, or the app cannot ask for its run.
+        ValueError: the file is not a trace, its checkpoint is not here, or the app cannot ask for its run.
         OSError: it cannot be read.
     """
     wanted, name = Trace.load(path), Path(path).name
@@ -76,7 +76,7 @@ def open_trace_file(path: str) -> TraceFile:
             return TraceFile(checkpoint, request, tokens_of(found), _agreement(name, wanted, found))
     raise ValueError(
         sentence(
-            "{name}: the app cannot ask {checkpoint} for this run: the model cuts its text into other tokens.",
+            "{name}: the app cannot ask {checkpoint} for this run: the model cuts its text into different tokens.",
             name=name,
             checkpoint=checkpoint,
         )
@@ -119,11 +119,11 @@ def _agreement(name: str, wanted: Trace, found: Trace) -> Sentence:
     facts = {"name": name, "device": found.device, "count": count}
     if not differences:
         return sentence(
-            "This is the run in {name}, computed again on {device}: all {count} arrays are equal, bit for bit.", **facts
+            "This is the run in {name}, recomputed on {device}: all {count} arrays are equal, bit for bit.", **facts
         )
     worst = max(differences, key=lambda each: each.relative)
     compared = sentence(
-        "This is the run in {name}, computed again on {device}: {other} of {count} arrays differ from the file's, most "
+        "This is the run in {name}, recomputed on {device}: {other} of {count} arrays differ from the file's, most "
         "of all {worst}, by {relative:.2g} of its largest number.",
         **facts,
         other=len(differences),

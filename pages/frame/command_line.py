@@ -45,7 +45,7 @@ def read_arguments(arguments: Sequence[str]) -> bool:
 
     Raises:
         SystemExit: --local for an app that listens to other machines; transformers is missing, a model is not there or
-            could not be downloaded, the file is no trace, or its run cannot be computed again; the sentence says why.
+            could not be downloaded, the file is not a trace, or its run cannot be recomputed; the sentence says why.
     """
     parser = ArgumentParser(prog="streamlit run app.py --", allow_abbrev=False)
     parser.add_argument(

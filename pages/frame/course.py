@@ -30,7 +30,7 @@ MOST_BYTES = 200_000
 """that an unpacked course may have"""
 EMBEDDING = {"embed", "embed_options"}
 """URL parameters that say how a page is shown, not what"""
-BROKEN = sentence("This link's course is damaged, or was cut off. Ask for the link again, and copy all of it.")
+BROKEN = sentence("This link's course is damaged or was cut off. Ask for the link again and copy all of it.")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def decode(code: str) -> Course:
     """What `encode` wrote.
 
     Raises:
-        ValueError: the text is no course; the sentence says what to do.
+        ValueError: the text is not a course; the sentence says what to do.
     """
     if len(code) > LONGEST_CODE:
         raise ValueError(BROKEN)

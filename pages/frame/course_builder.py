@@ -29,10 +29,11 @@ def compose() -> None:
     with st.expander(tr("For teachers: a course of your own"), icon=":material/edit_note:", expanded=bool(draft())):
         st.markdown(
             tr(
-                "Put views of this app into an order of your own, each with an instruction and a question, and hand "
-                "out one link. On any page, open **Share** above the page and choose **In a course**, or paste the "
-                "address of a view here. Nobody needs an account, and the server stores nothing: the course is in its "
-                "link, and the answers stay in each student's browser until the student downloads or copies them."
+                "Arrange views of this app in your own order, each with an instruction and a question, and hand "
+                "out one link. On any page, open **Share** above the page and choose **In a course**, or paste "
+                "the address of a view here. Nobody needs an account, and the server stores nothing: the course "
+                "is in its link, and the answers stay in each student's browser until the student downloads or "
+                "copies them."
             )
         )
         title = text(tr("Title of the course"), "course_title", max_chars=100)
@@ -116,8 +117,8 @@ def _show_link(course: Course) -> None:
     if len(code) > LONGEST_CODE:
         st.warning(
             tr(
-                "The course is too long for a link: {count:,} characters, where {most:,} are possible. Shorten its "
-                "texts, or remove steps.",
+                "The course is too long for a link: it has {count:,} characters, and at most {most:,} are possible. "
+                "Shorten its texts or remove steps.",
                 count=len(code),
                 most=LONGEST_CODE,
             ),

@@ -195,7 +195,7 @@ def _all_of(asked: Iterable[Sequence[str]]) -> str:
 
 
 def line_around(entry: Entry, typed: str) -> tuple[str, str, str]:
-    """A line of what an entry says: what stands before a word that was typed, the word, and what stands after it.
+    """A line of what an entry says: what comes before a word that was typed, the word, and what comes after it.
 
     Where no line has a word as it was typed, the line is the first one, and has no such word.
     """

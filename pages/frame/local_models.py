@@ -30,7 +30,7 @@ READ = {
 def show_local_models() -> None:
     """A closed box; nothing is looked for before it is opened."""
     if is_at_this_machine():
-        box(tr("Other models of this machine"), "local-models", _show, icon=":material/computer:")
+        box(tr("Other models on this machine"), "local-models", _show, icon=":material/computer:")
 
 
 def _show() -> None:

@@ -83,7 +83,7 @@ def open_page(file: str) -> Run:
         _stop(
             " ".join(
                 [
-                    tr("Of this model only the attention weights can be read, and only from Python."),
+                    tr("Only this model's attention weights can be read, and only from Python."),
                     *map(tr, trace.notes[:1]),
                 ]
             )
@@ -174,9 +174,9 @@ def _check_steps(translator: Translator, trace: Trace, place: Place) -> None:
     if failing := [step for step in steps if step.name in MATRICES and not step.read]:
         _stop(
             tr(
-                "On this run the matrices of {kind}, layer {layer}, do not give what the model computed. {states}. "
-                "Differences are relative to the largest number of the matrix. Other layers, or a shorter text, may "
-                "follow the equations; the attention weights on the other pages are the model's own.",
+                "On this run the matrices of {kind}, layer {layer}, do not reproduce what the model computed. "
+                "{states}. Differences are relative to the largest number of the matrix. Other layers, or a shorter "
+                "text, may follow the equations; the attention weights on the other pages are the model's own.",
                 kind=tr(KIND_TITLES[place.kind]),
                 layer=place.layer,
                 states=states_in_words(failing),
@@ -334,7 +334,7 @@ def _offer_changed_files(translator: Translator) -> None:
     if has_changed(*opened):
         with st.container(key="changed-files", horizontal=True, vertical_alignment="center"):
             name = as_markdown(shown_name(translator.name))
-            said = tr("The files of {name} have changed since it was opened. You see the model as it was.", name=name)
+            said = tr("The files of {name} have changed since it was opened. The model is shown as it was.", name=name)
             st.warning(said, icon=":material/difference:")
             st.button(tr("Open them"), key="open-again", on_click=open_again, args=opened)
 

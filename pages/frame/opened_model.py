@@ -136,7 +136,7 @@ def take_text(opened: Checkpoint | None, checkpoint: str) -> None:
     if mask:
         for other in others:
             text = text.replace(other, mask)
-        said = tr("The text had {other}; {name} reads {mask} in its place, so that stands there now.", **facts)
+        said = tr("The text had {other}; {name} reads {mask} in its place, so the text has that now.", **facts)
     else:
         said = tr("The text stays as it is: {name} hides no words, and reads {other} like any other text.", **facts)
     _say(said, checkpoint=checkpoint, source=text)

@@ -193,8 +193,8 @@ def show_hits(word: str, found: Found, acts: Mapping[Act, Callable[[], Any]]) ->
     if not word.strip():
         st.caption(
             tr(
-                "All that stands here, by its name or by a word in it; people, symbols and numbers, too; tokens of "
-                "this run, heads such as L1H1 or “cross L3H3”, and what can be done here:"
+                "Everything here, by its name or a word in it, including people, symbols and numbers; tokens of "
+                "this run, heads such as L1H1 or “cross L3H3”, and what you can do here:"
             )
         )
     elif not found.texts:

@@ -42,7 +42,7 @@ def share(page: Page, translator: Translator | None, request: Request, place: Pl
     too_long = texts_not_in_link()
     promise = tr(
         "Opens this page with your settings, but not with your text: a link has room for {most:,} characters. "
-        "After a reload the text is gone. The file of this run keeps what the model read.",
+        "After a reload the text is gone. This run's file keeps what the model read.",
         most=LONGEST_IN_LINK,
     )
     component("share")(
@@ -107,11 +107,11 @@ def where_it_works(host: str) -> str:
         or (address and (address.is_loopback or address.is_unspecified))
     ):
         return tr(
-            "This address works on this machine only. For others, serve the app to them "
-            "(docs/deploy.md) and open it by the address of the server."
+            "This address works only on this machine. For others, serve the app to them (docs/deploy.md) and open "
+            "it at the server's address."
         )
     if name.endswith(".local") or (name and "." not in name and ":" not in name) or (address and not address.is_global):
-        return tr("This address works in this network only.")
+        return tr("This address works only in this network.")
     return ""
 
 
@@ -140,8 +140,8 @@ def _show_qr_code(address: str) -> None:
     picture = qr_code(address)
     if picture is None:
         text = tr(
-            "This link has no room in a QR code, which holds about {most:,} characters. Copy the link, or shorten the "
-            "text.",
+            "This link has no room in a QR code, which holds about {most:,} characters. Copy the link or shorten "
+            "the text.",
             most=2900,
         )
         st.info(text, icon=":material/content_cut:")

@@ -204,7 +204,7 @@ def _languages(translator: Translator | None, notes: list[str]) -> tuple[str, ..
         return ()
     codes = {code: code for code in translator.languages}
     labels = tr("Source language"), tr("Target language")
-    explained = tr("What the text is in, by the tokenizer's own codes."), tr("What the model writes.")
+    explained = tr("The language of the text, as one of the tokenizer's own codes."), tr("What the model writes.")
     for key, own in zip(LANGUAGES, translator.chosen_languages, strict=True):
         follow_default(key, own)
     places = st.columns(2, vertical_alignment="bottom")
@@ -236,12 +236,11 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
                 tr("Send") if message else tr("Continue"),
                 beside=examples,
                 help=tr(
-                    "What the model reads and answers. Enter or the button sends it; Shift and Enter begins a new line."
+                    "What the model reads and answers. Enter or the button sends it; Shift+Enter begins a new line."
                 )
                 if message
                 else tr(
-                    "What the model reads and continues. Enter or the button sends it; Shift and Enter begins a new "
-                    "line."
+                    "What the model reads and continues. Enter or the button sends it; Shift+Enter begins a new line."
                 ),
             )
             # An answer is what a chat is about; elsewhere what is written is an end to the text.
@@ -302,8 +301,8 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
 def _chat() -> str | None:
     """The earlier turns of a chat as plain text; None where the text is no message of a chat."""
     explained = tr(
-        "The model reads the text as the message of a user, written as in the chats of its training: by the chat "
-        "template of its tokenizer."
+        "The model reads the text as a user's message, in the form of the chats it was trained on: its "
+        "tokenizer's chat template."
     )
     if not toggle(tr("Chat template"), "chat", help=explained):
         return None
@@ -317,9 +316,9 @@ def _chat() -> str | None:
             tr("Use them"),
             height=200,
             help=tr(
-                "Each turn begins on a new line with its role: System:, User: or Assistant:. Further lines belong to "
-                "it. Most templates want the system message first, if there is one, then user and assistant by turns; "
-                "the message above comes last."
+                "Each turn begins on a new line with its role: System:, User: or Assistant:. Further lines belong "
+                "to it. Most templates want the system message first, if there is one, then user and assistant in "
+                "turn; the message above comes last."
             ),
         )
 
@@ -450,9 +449,9 @@ def _place(
     name = control(choice, tr("Attention"), titles, "kind", tr(KIND_HELP), default=first, **turn)
     layers, heads = (kinds[name].layers, kinds[name].heads) if kinds else ((0,), 1)
     left, right = st.columns(2)
-    explained = tr("Layer 0 is next to the input. Shift with ↑ or ↓ moves it, too.")
+    explained = tr("Layer 0 is next to the input. Shift with ↑ or ↓ also moves it.")
     layer = control(steps, tr("Layer"), {i: str(i) for i in layers}, "layer", explained, place=left)
-    explained = tr("Each head of a layer has matrices, and so weights, of its own. Shift with ← or → moves it, too.")
+    explained = tr("Each head of a layer has matrices, and so weights, of its own. Shift with ← or → also moves it.")
     head = control(steps, tr("Head"), {i: str(i) for i in range(heads)}, "head", explained, place=right)
     place = Place(name, layer, head)
     section = next(section for section, pages in PAGES.items() if page in pages)

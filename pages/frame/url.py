@@ -76,7 +76,8 @@ def drop_non_finite_numbers() -> list[str]:
     found = [name for name in st.query_params if name not in TEXTS and _non_finite(st.query_params[name])]
     if dropped := [name for name in found if _write(name, None)]:
         st.session_state[DROPPED] = [
-            tr("The link asks for a {name} that is not there; you see another.", name=name) for name in dropped
+            tr("The link asks for a {name} that does not exist; another is shown instead.", name=name)
+            for name in dropped
         ]
         # Streamlit keeps the URL's first values beside the parameters; only another run forgets them.
         st.rerun()

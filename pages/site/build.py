@@ -55,8 +55,8 @@ TRAINING = "How it was trained"
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
 """for our own texts alone"""
 OLD = later(
-    "This browser is too old to run the model: the translation above was recorded. "
-    "A current Firefox, Chrome, Edge or Safari runs it on a sentence of yours."
+    "This browser is too old to run the model: the translation above was recorded. A current Firefox, Chrome, "
+    "Edge or Safari runs it on your own sentence."
 )
 NOTICE = """
 addEventListener("load", function () {
@@ -76,11 +76,11 @@ MORE = {
     "half": later("this head at half of its z"),
     "uniform": later("this head looks at everything alike"),
     "cell": later("the chosen cell forbidden, or allowed where the mask hides it"),
-    "alone": later("the chosen query looks at the chosen key alone"),
+    "alone": later("the chosen query looks only at the chosen key"),
     "turned": later("this head's weights in reverse order"),
     "value": later("the value of the chosen key is 0 in this head"),
     "token": later("nothing sees the chosen token of the source"),
-    "window": later("this attention sees neighbours alone"),
+    "window": later("this attention sees only neighbours"),
     "undivided": later("the scores of this head are not divided"),
     "shared": later("the heads of this layer share their keys and values"),
     "lift": later("the decoder sees later words"),
@@ -140,7 +140,7 @@ def build(out: Path, checkpoint: str, app: str) -> None:
             how to start it, and leads to it only on the computer that serves the page.
 
     Raises:
-        ValueError: the checkpoint is no translator, or not of the paper's network.
+        ValueError: the checkpoint is not a translator, or does not have the paper's network.
     """
     translator = load_checkpoint(checkpoint, "cpu")
     if not isinstance(translator, Translator) or not translator.model.config.classic:
@@ -353,7 +353,7 @@ def _card(site: Site, inside: bool) -> str:
     card = site.folder / "README.md"
     if not card.exists():
         return ""
-    summary = html.escape(tr("Model card and terms of the data"))
+    summary = html.escape(tr("Model card and data terms"))
     if language() is not ENGLISH and not inside:
         return f'<p><a href="{_file("index", ENGLISH)}#card" hreflang="en">{summary}</a></p>'
     first, *others = card.read_text(encoding="utf-8").split("\n## ")

@@ -248,7 +248,7 @@ SWITCH = {False: "no", True: "yes"}
 
 
 def toggle(label: Any, options: Any = SWITCH, **more: Any) -> Any:
-    """A switch, off at first."""
+    """A switch, initially off."""
     return Control(label, False, options, look="toggle", **more)
 
 

@@ -112,7 +112,7 @@ def examples_of(checkpoint: str) -> Examples:
 def largest_weight(example: Example, trace: Trace) -> tuple[int, int, float] | None:
     """Query, key and weight that the example is about; None where the row's largest weight is elsewhere in this run.
 
-    None, too, where the example names no head.
+    Also None where the example names no head.
     """
     if example.head is None:
         return None
@@ -173,7 +173,7 @@ def unfamiliar(trace: Trace, translated: bool = True) -> dict[str, Any] | None:
 
     The rule: a token that it reads is a byte or the one for what is unknown; its tokens are shorter than those of 99 of
     100 held-out texts, because words of another language fall into small pieces; or the model's own translation,
-    unchanged, is more surprising to it than 98 of 100 translations of held-out text, in nats a token.
+    unchanged, is more surprising to it than 98 of 100 translations of held-out text, in nats per token.
 
     Args:
         trace: of any family.

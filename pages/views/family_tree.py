@@ -269,7 +269,7 @@ def uses(run: Run, outcome: FineTuning | None) -> Result:
         "this text": Line(places, outcome.own, OKABE_ITO[4], "circle"),
         "other sentences": Line(places, outcome.others.mean(axis=-1), OKABE_ITO[5], "diamond", "dot"),
     }
-    curves = Lines(lines, ("steps of the optimizer", "log p, nats a token"), ".4f", height=320)
+    curves = Lines(lines, ("steps of the optimizer", "log p, nats per token"), ".4f", height=320)
     facts = {
         "own": (outcome.own[0], outcome.own[-1]),
         "others": (outcome.others.mean(axis=-1)[0], outcome.others.mean(axis=-1)[-1]),

@@ -798,7 +798,7 @@ def _typed_pairs(text: str) -> list[tuple[str, str]]:
     """Source and target of each pair of “source = target | source = target”.
 
     Raises:
-        ValueError: a part is no pair; the sentence says how to write one.
+        ValueError: a part is not a pair; the sentence says how to write one.
     """
     parts = [part.split(" = ") for part in text.split(" | ") if part.strip()]
     wrong = [part for part in parts if len(part) != 2 or not all(side.strip() for side in part)]
@@ -806,7 +806,8 @@ def _typed_pairs(text: str) -> list[tuple[str, str]]:
         shown = " = ".join(wrong[0]) if wrong else text
         raise ValueError(
             sentence(
-                "“{typed}” is no pair. Write: A dog runs. = Ein Hund rennt. | It is late. = Es ist spät.", typed=shown
+                "“{typed}” is not a pair. Write: A dog runs. = Ein Hund rennt. | It is late. = Es ist spät.",
+                typed=shown,
             )
         )
     return [(source.strip(), target.strip()) for source, target in parts]

@@ -95,7 +95,7 @@ def streaming(
 
 
 def bits_chart(curves: Mapping[str, tuple[Array, Array]], built_for: int) -> Lines:
-    """Mean of −log₂ p by position, a line each; a mark where the positions end that the model was built for.
+    """Mean of −log₂ p by position, one line each; a mark where the positions that the model was built for end.
 
     Args:
         curves: positions and bits, (part,) each, by name.
@@ -108,5 +108,5 @@ def bits_chart(curves: Mapping[str, tuple[Array, Array]], built_for: int) -> Lin
     }
     ends = max(positions[-1] for positions, _ in curves.values()) > built_for
     marks = [Mark(x=built_for, dash="dash", text=f"{built_for} positions")] if ends else []
-    titles = ("position in the text", "−log₂ p, bits a token")
+    titles = ("position in the text", "−log₂ p, bits per token")
     return Lines(lines, titles, ".2f", height=300 + 24 * len(curves), marks=marks)

@@ -174,7 +174,7 @@ def configuration(run: Run) -> Result:
         difference = signed(100 * (total / (stated * 1e6) - 1), "+.1f")
         facts = {"count": Numeral(f"{total / 1e6:.1f} M"), "stated": Numeral(f"{stated} M")}
         compared.append(
-            sentence("{model} {count}, {difference} % from {stated}", model=name, difference=difference, **facts)
+            sentence("{model} {count}, {difference}% from {stated}", model=name, difference=difference, **facts)
         )
         low, high = ((1e6 * (stated + half) - total) / d_model + PRESETS[name].vocab_size for half in (-0.5, 0.5))
         needed.append(sentence("{low:,.0f} to {high:,.0f} for {model}", low=low, high=high, model=name))

@@ -22,7 +22,7 @@ TAB = "Often told wrong"
 HALF = 65_504
 """the largest number of half precision"""
 CLOSE = 0.1
-"""nats a token: less than this counts as no loss"""
+"""nats per token: less than this counts as no loss"""
 ARTICLES = {"a", "an", "the", "der", "die", "das", "den", "dem", "des", "ein", "eine", "einen", "einem", "einer"}
 SHIFTS = (1, 5, 20, 50, 100, 200, 500)
 WIDTHS = ("studies/heads-1", "studies/base", "studies/heads-8", "studies/heads-16")
@@ -199,7 +199,7 @@ def _read_alignment(run: Run) -> Steps:
 
 @claim(
     "Cross-attention is word alignment.",
-    "Read the alignment error rates of this checkpoint",
+    "Show this checkpoint's alignment error rates",
     _read_alignment,
     Need.CROSS_ATTENTION,
     code=(read_heads,),

@@ -410,7 +410,7 @@ CHANGED = {
     "epsilon": "ε = 1e-4 instead of 1e-9",
     "clip": "gradient clipped to norm 1",
 }
-OTHERWISE = several("Other than in the paper", CHANGED, [], len(CHANGED), key="step_otherwise")
+OTHERWISE = several("Different from the paper", CHANGED, [], len(CHANGED), key="step_otherwise")
 MATRIX = menu("Matrix", _matrices, _own_matrix, key="step_matrix", follows=True)
 ROW = number("Row, {0} to {1}", lambda run, matrix: _last(run, matrix, 0), key="step_row")
 COLUMN = number("Column, {0} to {1}", lambda run, matrix: _last(run, matrix, 1), key="step_column")

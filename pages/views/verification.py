@@ -49,7 +49,7 @@ def _measure_slow(run: Run) -> Iterator[tuple[float, Measured]]:
 
 
 SLOW = OnRequest(
-    "Measure the claims that run the model many times, too",
+    "Also measure the claims that run the model many times",
     "claims-slow",
     _measure_slow,
     lambda run: (run.opened, run.trace) if _slow(run) else None,

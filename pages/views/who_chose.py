@@ -45,7 +45,7 @@ def _others(run: Run, row: int) -> dict[int, str]:
     others = [one for one in run.trace.candidates[row] if one.id != run.trace.next_ids[row]]
     names = zip(others, labels([one.token for one in others]), strict=True)
     return {one.id: tr("{name} {share:.1%}", name=name, share=one.probability) for one, name in names} | {
-        NOTHING: tr("nothing: its logit alone")
+        NOTHING: tr("nothing: just its logit")
     }
 
 

@@ -356,7 +356,7 @@ LOOKED_UP = text(
     key="recall_pairs",
 )
 RECALL_LAYER = menu(
-    "Layer of attention alone, and of state spaces alone",
+    "Layer of the attention-only and of the state space model",
     lambda _: (
         {BEST: tr("the layer that reads the right digit most")} | {n: tr("layer {layer}", layer=n) for n in (0, 1)}
     ),

@@ -215,7 +215,7 @@ def number(
     Args:
         label: above it.
         limits: the smallest and the largest that can be chosen.
-        default: at first, and after a reset.
+        default: initially, and after a reset.
         key: of the session and, unless `unlinked`, of the URL.
         place: a column or container; the page itself if not given.
         unlinked: why the URL does not hold the value; empty: it does.
@@ -260,7 +260,7 @@ def stepper(label: str, limits: tuple[int, int], default: int, key: str, **optio
     Args:
         label: of the slider.
         limits: the first and the last step.
-        default: the step at first.
+        default: the initial step.
         key: of the session and of the URL.
         **options: as of `slider`.
     """
@@ -296,7 +296,7 @@ def choice(label: str, options: Options, key: str, *, default: Any = None, place
         label: above them.
         options: values and their labels; the URL holds the label.
         key: of the session and, unless `unlinked`, of the URL.
-        default: the value at first; the first option if not given.
+        default: the initial value; the first option if not given.
         place: a column or container; the page itself if not given.
         **others: of `st.segmented_control`; `notes`, a list that gets a sentence where the URL or the session names
             something that is not among the options.
@@ -354,7 +354,7 @@ def several(
 
 
 def toggle(label: str, key: str, *, place: Any = st, **options: Any) -> bool:
-    """A switch, off at first."""
+    """A switch, initially off."""
     register(key, False)
     return place.toggle(label, key=key, **_keep(key), **options)
 
@@ -432,7 +432,7 @@ def tabs(
         views: English title -> function that draws the tab.
         key: of the session and of the URL.
         *args: what each function is called with.
-        default: the tab that is open at first; the first one if not given.
+        default: the tab that is open initially; the first one if not given.
         groups: English title -> English titles of the tabs that stand in one row; of several rows one is shown, below
             their titles.
 
@@ -477,7 +477,7 @@ def _choose_group(groups: Mapping[str, Sequence[str]], key: str) -> None:
 
 
 def box(label: str, key: str, show: Callable[..., Any], *args: Any, icon: str | None = None) -> None:
-    """A box that is closed at first; only an open box's function runs.
+    """A box that is initially closed; only an open box's function runs.
 
     Args:
         label: of the box.
@@ -612,7 +612,7 @@ def say_if_outside(label: str, limits: tuple[float, float], default: float, key:
         offered = False
     if not offered:
         text = tr(
-            "The link asks for a number that “{label}” does not offer; showing {default:g} instead.",
+            "The link asks for a number that “{label}” does not offer; {default:g} is shown instead.",
             label=label,
             default=default,
         )
@@ -649,14 +649,14 @@ def replace_missing(key: str, options: Options, default: Any, notes: list[str] |
     state, asked = st.session_state, st.query_params.get(key)
     if key not in state and asked is not None and asked not in labels.values():
         text = tr(
-            "The link asks for a {control} that is not there; you see {shown} instead.",
+            "The link asks for a {control} that does not exist; {shown} is shown instead.",
             control=key,
             shown=labels[default],
         )
         notes.append(text)
     elif state.get(key) is not None and state[key] not in labels:
         text = tr(
-            "There is no {control} {value} here; you see {shown} instead.",
+            "There is no {control} {value} here; {shown} is shown instead.",
             control=key,
             value=state[key],
             shown=labels[default],

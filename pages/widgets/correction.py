@@ -1,6 +1,6 @@
 """Training, tab "Fine-tune on a correction": a copy of the translator learns another translation, and forgets it again.
 
-The tab is no view, because the copy has a state of its own: a view is a function of a run, and the same choices show
+The tab is not a view, because the copy has a state of its own: a view is a function of a run, and the same choices show
 other numbers after more steps.
 """
 

@@ -1,7 +1,7 @@
 """Training, tab "Train it in front of you": the letters task from random weights, with pause and changes.
 
-The tab is no view, because a training has a state of its own: a view is a function of a run, and the same choices show
-other numbers a second later.
+The tab is not a view, because a training run has its own state: a view is a function of a run, and the same choices
+show other numbers a second later.
 """
 
 from dataclasses import replace

@@ -1,6 +1,6 @@
 """Efficient attention, tab "Long text": a run on up to 4,096 tokens, seen from afar and from near.
 
-The tab is no view, because its map of a head has a state of its own: what was zoomed into and which query was clicked
+The tab is not a view, because its map of a head has its own state: what was zoomed into and which query was clicked
 belong to one run and head, and only the map is drawn again when they change, not the other pictures of thousands of
 tokens. Its numbers are views, for the export (pages/views/long_text.py).
 """
@@ -80,8 +80,8 @@ def _choose_text(run: Run) -> str:
     except ValueError:
         return run.source
     helped = tr(
-        "The {count:,} words of the development sentences that show a head of this model best, one after the other. "
-        "Without it: the text in the sidebar.",
+        "{count:,} words from the development sentences that show a head of this model best, one after another. "
+        "When off: the text in the sidebar.",
         count=len(example.split()),
     )
     return (

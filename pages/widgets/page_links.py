@@ -68,7 +68,7 @@ def offer_checkpoint(*needs: Need, tab: Mapping[str, str] = MappingProxyType({})
     """
     name = checkpoint_by_config(needs)
     if name is None:
-        st.caption(tr("No checkpoint with this part is in the folder of checkpoints."))
+        st.caption(tr("The checkpoints folder has no checkpoint with this part."))
         return
     chosen = {"checkpoint": name, **tab}
     st.button(

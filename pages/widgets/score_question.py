@@ -70,7 +70,7 @@ def _choose_other(position: int, names: Mapping[int, str], place: Any) -> int | 
         placeholder=tr("nothing, or another word there"),
         help=tr(
             "One of the most probable tokens, or any word that you type: the score is then log p of the token minus "
-            "log p of this one. Heads whose removal lowers it prefer the token to the other word."
+            "log p of this one. Heads whose removal lowers it favour the token over the other word."
         ),
     )
     if word is None:

@@ -37,23 +37,25 @@ class Part:
 PARTS = {
     "views": Part(
         "From a slider's move to the painted picture",
-        "Beside a rerun of Streamlit that draws nothing, all heads beside a component that gets as many bytes, that "
-        "rerun beside plain Streamlit without torch; two animation frames (33 ms) are included. Every move brings new "
-        "data, at a random moment of a frame; the temperature is dragged with the pointer.",
+        "Each picture is timed beside a rerun of Streamlit that draws nothing, all heads beside a component that "
+        "receives as many bytes, and the empty rerun beside plain Streamlit without torch; two animation frames (33 "
+        "ms) are included. Every move brings new data, at a random moment within a frame; the temperature is dragged "
+        "with the pointer.",
         views.views,
     ),
     "pages": Part(
         "Whole pages",
-        "From a move of the temperature, whose run is cached, to the page's last change, the proof strip included. In "
-        "turns with four heat maps of plain Streamlit that change, in a window of their own.",
+        "From a move of the temperature, whose run is cached, to the page's last change, the proof strip included. "
+        "Measured in turns with four changing heat maps in plain Streamlit, in a window of their own.",
         whole_pages.pages,
     ),
     "processor": Part(
         "Where the processor's time goes",
-        "The server's processor time, of one visitor without a browser. A new sentence is searched, traced and proved; "
-        "for another head and another page all runs are cached. Streamlit is the rest, its commands and sending "
-        "included. In turns with Hugging Face's generate, which only translates the same sentence (the same weights, "
-        "four beams, one thread), and with a rerun of a page of plain Streamlit that has one chart.",
+        "The server's processor time for one visitor without a browser. A new sentence is searched, traced and "
+        "proved; for another head or another page, all runs are cached. Streamlit is the rest, including its "
+        "commands and sending. Measured in turns with Hugging Face's generate, which only translates the same "
+        "sentence (the same weights, four beams, one thread), and with a rerun of a plain Streamlit page that has "
+        "one chart.",
         processor.processor,
     ),
     "peers": Part(
@@ -85,24 +87,24 @@ PARTS = {
     ),
     "coldstart": Part(
         "From the start of the server, or from a link, to the first picture",
-        "A new browser window each time, whose cache is empty: it reads Streamlit's and Plotly's scripts for the first "
-        "time, which is most of what a visit to a running server takes. A new server is held against the two "
+        "Each time in a new browser window with an empty cache: it reads Streamlit's and Plotly's scripts for the "
+        "first time, which is most of what a visit to a running server takes. A new server is compared with the two "
         "parts that it cannot do without: importing torch, and plain Streamlit from its start to its first chart.",
         coldstart.coldstart,
     ),
     "site": Part(
         "The static page",
-        "Served from this machine to a new window each time, beside a fixed product of two matrices in the same page. "
-        "The processor is throttled in the page's own thread, because a browser slows no worker down. Aims on two free "
-        "cores: first picture 1 s, ready 1 s after the last byte, twelve tokens 0.2 s; 4 × slower 1.5 s, "
-        "from the slider to the redrawn run 0.7 s, 50 ms between frames.",
+        "Served from this machine to a new window each time, beside a fixed product of two matrices in the same "
+        "page. The processor is throttled in the page's own thread, because a browser does not throttle workers. "
+        "Aims on two free cores: first picture 1 s, ready 1 s after the last byte, twelve tokens 0.2 s; 4 × slower "
+        "1.5 s, from the slider to the redrawn run 0.7 s, 50 ms between frames.",
         static_page.static_page,
     ),
 }
 SPEED = Part(
     "Translation and training",
-    "Sentences a second beside CTranslate2 and Hugging Face, target tokens a second beside torch.nn.Transformer, all "
-    "with the same weights and the same output, which is checked before anything is timed.",
+    "Sentences per second beside CTranslate2 and Hugging Face, target tokens per second beside torch.nn.Transformer, "
+    "all with the same weights and the same output, which is checked before anything is timed.",
     lambda _: (),
 )
 

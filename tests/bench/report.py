@@ -12,8 +12,8 @@ HEADER = """# Speed
 
 Written by `make bench`; each section says when and on what it was measured. Values are medians, with the fastest and
 the slowest in brackets. Compare ratios, which come from one run side by side, rather than milliseconds: the same
-machine differs by a third from hour to hour. No budget is a time. `make bench ARGS="--only views,pages"` measures some
-parts again and leaves the other sections as they are.
+machine varies by a third from hour to hour. Budgets are never times. `make bench ARGS="--only views,pages"` measures
+some parts again and leaves the other sections as they are.
 """
 
 

@@ -110,7 +110,7 @@ def test_what_is_shared_names_the_view_and_says_that_this_machine_alone_has_it(s
     visitor.visit(f"{server}/masks?layer=1")
     visitor.page.get_by_role("button", name="Share", exact=True).click()
     dialog = visitor.page.get_by_role("dialog")
-    dialog.get_by_text("works on this machine only").wait_for()
+    dialog.get_by_text("only on this machine").wait_for()
     assert dialog.get_by_label("Link to this view").inner_text().strip() == f"{server}/masks?layer=1"
     code = dialog.get_by_role("img").first
     code.wait_for()

@@ -114,7 +114,7 @@ QUESTIONS = {
     "why the scores are divided": ([], ".divided .why", ""),
     "what the mask does": (["Attention", "Masks"], ANSWER, "hides what comes later"),
     "a low and a high temperature": ([], ".control input[type=range]", ""),
-    "what the heads do": (["Attention", "Heads and layers"], ANSWER, "by rule"),
+    "what the heads do": (["Attention", "Heads and layers"], ANSWER, "the rules sort"),
     "what positional encoding is": (["Attention", "Positions"], ANSWER, "position"),
 }
 """question -> what is clicked, and what then answers it: a selector, and a text in it"""

@@ -123,7 +123,7 @@ def test_a_text_that_the_app_puts_into_the_field_is_not_said_to_be_typed(server:
 def test_the_address_names_the_tab_that_a_link_has_opened_on_another_page(server: str, visitor: Visitor) -> None:
     """Both pages call their tab alike in the address; the copied address opens the same tab."""
     visitor.visit(f"{server}/masks")
-    visitor.page.get_by_test_id("stMain").get_by_role("link", name="Why is this score as it is?").click()
+    visitor.page.get_by_test_id("stMain").get_by_role("link", name="Why this score?").click()
     selected = visitor.page.locator("[role=tab][aria-selected=true]").first
     visitor.page.wait_for_function(
         "location.pathname.endsWith('attention_step_by_step') && new URLSearchParams(location.search).has('part')"

@@ -49,7 +49,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "cut off": (_truncate, "is not a valid safetensors file"),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors"),
     "no configuration": (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
-    "no JSON": (lambda folder: (folder / "config.json").write_bytes(b"\xff{"), "is not a JSON file"),
+    "no JSON": (lambda folder: (folder / "config.json").write_bytes(b"\xff{"), "JSON file"),
     "a list": (lambda folder: (folder / "config.json").write_text("[]"), "holds no JSON object"),
     "tokenizer": (
         lambda folder: (folder / "tokenizer.json").write_text('{"model": 3}'),

@@ -132,7 +132,7 @@ def test_what_was_typed_for_one_sentence_is_not_offered_for_another() -> None:
 
 def test_an_id_that_is_gone_gets_a_sentence_and_a_new_start() -> None:
     page = open_page(**{widget.ID: "0" * 16})
-    assert "is not there any more" in words(page)
+    assert "is gone: " in words(page)
     assert page.text_area(key=widget.TEXT)
 
 

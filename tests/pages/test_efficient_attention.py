@@ -83,7 +83,7 @@ def test_errors_and_maps_of_linear_attention_are_those_of_the_head(kind: str, op
     assert f"{sweep.z_band[1, 0]:.1%} with 4 features and {sweep.z_band[1, -1]:.1%} with 1,024" in said
     enough = sweep.enough(0.1)
     assert ("No number of features" in said) == (enough is None)
-    assert enough is None or f"**{enough:,} features are the fewest here**" in said
+    assert enough is None or f"**{enough:,} is the smallest number" in said
     assert "More features cannot remove" not in said
     assert "Without any matrix of weights" in said
     (queries, keys), (_, d_k, d_v) = mask.shape, (0, attention.d_k, attention.v.shape[-1])

@@ -262,7 +262,7 @@ def test_attention_sinks(family: Family) -> None:
     a, trace = family.attention, family.trace
     app = family.open_page("efficient_attention", efficient="Sinks", sink_window="2")
     if Need.LANGUAGE_MODEL not in family.opened.features:
-        assert "Attention sinks are about causal language models" in words(app)
+        assert "belong to causal language models" in words(app)
         return
     points, means, chosen = figure(app, "efficient_attention-weights")["data"]
     layers = trace.kind(a.kind).layers
@@ -348,5 +348,5 @@ def test_the_parts_since_2017_are_those_of_the_model(family: Family) -> None:
     if family.attention.rotary is not None:
         text = words(apps["RoPE"])
         assert "angles that no single b gives" not in text
-        error = read_number(re.search(rf"sum to it within {PRINTED}\.(?!\d)", text)[1])
+        error = read_number(re.search(rf"sum to it to within {PRINTED}\.(?!\d)", text)[1])
         assert error < 1e-4 * np.abs(family.attention.scores).max()

@@ -68,7 +68,7 @@ def test_every_model_can_be_chosen_at_every_length(run: Run, name: str, n: int) 
     result = tree(run, chosen=name, n=n)
     text = " ".join(texts_of(result.blocks))
     assert f"**{result.facts['total']:,}** parameters" in text
-    assert ("arithmetic and not use" in text) == (n > (result.facts["one"].context or n))
+    assert ("this is arithmetic" in text) == (n > (result.facts["one"].context or n))
     assert "nan" not in text
     assert ("so there is no cache" in text) == (result.facts["one"].family == "encoder")
 

@@ -272,9 +272,9 @@ def test_typed_pairs_that_are_none_are_answered_with_how_to_write_them(
     pairs: str, translator: "Translator", trace: "Trace"
 ) -> None:
     result = aligned(Run.of(translator, trace), reference="silver", pairs=pairs)
-    assert "is no pair. Write: A dog runs. = Ein Hund rennt." in result.facts["problem"]
+    assert "is not a pair. Write: A dog runs. = Ein Hund rennt." in result.facts["problem"]
     assert not result.shows
-    assert any("is no pair" in block.text for block in result.blocks)
+    assert any("is not a pair" in block.text for block in result.blocks)
 
 
 def test_gold_that_comes_with_a_checkpoint_is_offered_first_and_its_faults_are_named(

@@ -211,7 +211,7 @@ def test_each_token_of_a_pair_says_which_sentence_it_is_of(models, open_app, mon
     assert set(groups[: middle + 1]) == {"sentence A"}
     assert set(groups[middle + 1 :]) == {"sentence B"}
     assert "embedding of its token type" in words(open_app("pages/tokens_and_embeddings.py", **query))
-    assert "What is called positional here is the sum of the two" in words(
+    assert "means the sum of the two" in words(
         open_app("pages/positional_encoding.py", checkpoint=models["BERT"], part="Your sentence")
     )
 

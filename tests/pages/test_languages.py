@@ -163,7 +163,7 @@ def test_what_is_drawn_later_is_in_the_language_of_its_run() -> None:
 
 
 SURPRISED = (
-    'Its translation has −log p = {{ surprise | f(".2f") }} nats a token on average; '
+    'Its translation averages −log p = {{ surprise | f(".2f") }} nats per token; '
     '98 of 100 held-out sentences stay below {{ usual | f(".2f") }}.'
 )
 UNFAMILIAR = {"strange": 0, "tokens": 4, "surprise": 2.5, "usual": 1.5, "about": "So."}
@@ -172,7 +172,7 @@ UNFAMILIAR |= {"characters": 4.0, "usual_characters": 2.4}
 
 @pytest.mark.parametrize("flag", ["", "#, fuzzy"])
 def test_a_sentence_that_is_missing_or_fuzzy_is_english_with_its_numbers(folder: Path, flag: str) -> None:
-    write(folder, "texts", message("The model was not trained for such a text.", "x"))
+    write(folder, "texts", message("The model was not trained on text like this.", "x"))
     write(folder, "texts", message(SURPRISED, "Seltsam: {{ surprise | f('.2f') }}.", flag))
     said = in_the_language("home", "An unfamiliar text", **UNFAMILIAR)
     assert ("2.50 nats" if flag else "Seltsam: 2,50.") in said
@@ -289,7 +289,7 @@ def test_a_text_of_a_lesson_is_in_the_language_when_all_of_its_messages_are(fold
 def test_what_is_missing_stale_or_different_is_listed(folder: Path) -> None:
     write(folder, "texts", message(SURPRISED, "Es ist {{ surprise }}."))
     found = list(check.faults(folder))
-    assert "texts.po: missing, of home.md: An unfamiliar text: The model was not trained for such a text." in found
+    assert "texts.po: missing, of home.md: An unfamiliar text: The model was not trained on text like this." in found
     assert not any(SURPRISED[:40] in line for line in found)
     assert any(line.startswith("strings.toml: missing") for line in found)
     assert "strings.toml: nothing says this any more: needs {part}" in found
@@ -302,7 +302,7 @@ def test_what_is_missing_stale_or_different_is_listed(folder: Path) -> None:
 
 
 def test_other_placeholders_are_listed(folder: Path) -> None:
-    english = "There is no {control} {value} here; you see {shown} instead."
+    english = "There is no {control} {value} here; {shown} is shown instead."
     strings = f'{GERMAN}"{english}" = "{{control}} {{value}} fehlt."\n'
     (folder / "strings.toml").write_text(strings, "utf-8")
     assert f"strings.toml: other placeholders: {english}" in list(check.faults(folder))

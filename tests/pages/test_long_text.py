@@ -102,7 +102,7 @@ def test_pictures_show_the_largest_weight_of_every_square(open_long: Callable, n
     assert f"{len(run):,} tokens" in words(app)
     first = weight_on_first(run)
     layer, head = np.unravel_index(first.argmax(), first.shape)
-    assert f"Most in layer {layer}, head {head}: {first.max():.1%}" in words(app)
+    assert f"in layer {layer}, head {head}: {first.max():.1%}" in words(app)
     assert "built for 48 positions" in words(app)
 
 

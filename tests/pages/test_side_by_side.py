@@ -210,7 +210,7 @@ def test_any_text_may_stand_on_the_right(open_app: Callable, sentence: str) -> N
 def test_a_forged_link_falls_back_with_a_note(open_app: Callable) -> None:
     app = open_app(PAGE, **HERE, side_mode="Forged", side_kind="x", side_layer="99", side_head="17")
     assert not app.exception
-    assert words(app).count("that is not there") == 4
+    assert words(app).count("that does not exist") == 4
     assert app.segmented_control(key="side_mode").value == "heads"
 
 

@@ -51,8 +51,8 @@ def test_at_first_the_head_and_channel_are_drawn_that_read_the_right_digit_most(
     [
         ("hello", "Type pairs of a letter and a digit"),
         ("<b>x</b>", "Type pairs of a letter and a digit"),
-        ("a3 k7 z", "stands in no pair"),
-        ("a3 a7 a", "stands in two pairs"),
+        ("a3 k7 z", "is in no pair"),
+        ("a3 a7 a", "is in two pairs"),
     ],
 )
 def test_what_is_no_question_gets_a_sentence_and_the_recorded_curves(open_app: Callable, typed, sentence) -> None:
@@ -85,7 +85,7 @@ def test_seeds_that_have_only_learned_to_guess_are_counted(open_app: Callable) -
     pairs, values = recall.recall_by_seed(recall.read_recall_results(), recall.ATTENTION)
     longest = recall.TRAINED_PAIRS[-1]
     guessers = (values[:, pairs == longest] <= recall.chance_of_a_digit(longest)).sum()
-    assert f"{guessers} of {len(values)} trainings" in words(open_app(PAGE, **TAB))
+    assert f"{guessers} of {len(values)} training runs" in words(open_app(PAGE, **TAB))
 
 
 def test_every_example_can_be_read() -> None:

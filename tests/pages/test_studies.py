@@ -76,7 +76,7 @@ def test_a_study_opens_by_its_name_and_a_forged_name_does_not(shipped: Callable)
         app = shipped(checkpoint=forged, source="Two dogs run.")
         assert not app.exception
         assert app.selectbox(key="checkpoint").value == "en-de"
-        assert "that is not there" in words(app)
+        assert "that does not exist" in words(app)
 
 
 def test_the_head_that_forms_is_the_tables_and_a_chosen_step_is_that_of_its_weights(shipped: Callable) -> None:

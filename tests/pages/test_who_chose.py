@@ -69,7 +69,7 @@ def test_a_word_against_itself_is_said_to_be_no_contrast(run: Run) -> None:
     result = which_head(run, row=run.trace.next_ids.index(first), typed="Ein", outcome=None)
     assert result.facts["same"]
     assert not result.numbers["adds"].any()
-    assert any("not ahead of itself" in block.text for block in result.blocks)
+    assert any("cannot lead itself" in block.text for block in result.blocks)
 
 
 def test_what_a_head_takes_along_is_measured_by_switching_it_off(run: Run) -> None:

@@ -124,7 +124,7 @@ def panels_of(content: Mapping) -> list[Panel]:
     panels: dict[tuple[str, str], Panel] = {}
     for trace in content["data"]:
         if trace["type"] not in ("heatmap", "bar", "scatter"):
-            raise CannotDraw(sentence("it has a trace of the kind {kind}", kind=trace["type"]))
+            raise CannotDraw(sentence("it has a trace of kind {kind}", kind=trace["type"]))
         if trace.get("mode") == "text" and trace.get("text") is None:
             continue  # places to click
         x, y = trace.get("xaxis") or "x", trace.get("yaxis") or "y"
@@ -137,7 +137,7 @@ def check_parts(content: Mapping) -> None:
     panels_of(content)
     for shape in content["layout"].get("shapes") or ():
         if shape.get("type", "line") not in ("line", "rect", "circle"):
-            raise CannotDraw(sentence("it has a shape of the kind {kind}", kind=shape["type"]))
+            raise CannotDraw(sentence("it has a shape of kind {kind}", kind=shape["type"]))
     for trace in content["data"]:
         symbols = (trace.get("marker") or {}).get("symbol", ())
         for symbol in {symbols} if isinstance(symbols, str) else {*(() if symbols is None else symbols)}:
@@ -173,7 +173,7 @@ def place_panels(figure: Any, panels: Sequence[Panel], width: float) -> float:
         if panel.ax is None:
             below = next((one for one in main if one.y == panel.axis("y")["overlaying"]), None)
             if below is None or panel.log("x") != below.log("x"):
-                raise CannotDraw(sentence("it has an axis over another one"))
+                raise CannotDraw(sentence("it has one axis on top of another"))
             panel.ax = below.ax.twinx()
     return height
 
@@ -441,7 +441,7 @@ def _draw_shape(ax: Any, shape: Mapping, panel: Panel) -> None:
         ax.plot([x0, x1], [y0, y1], color=rgb, alpha=alpha * strength, zorder=2.2, scalex=False, scaley=False, **look)
         return
     if shape["type"] not in ("rect", "circle"):
-        raise CannotDraw(sentence("it has a shape of the kind {kind}", kind=shape["type"]))
+        raise CannotDraw(sentence("it has a shape of kind {kind}", kind=shape["type"]))
     *rgb, alpha = rgba(shape.get("fillcolor", "rgba(0,0,0,0)"))
     colours = {"facecolor": (*rgb, alpha * strength), "edgecolor": rgba(line.get("color", INK))}
     below = {"zorder": 0.5 if shape.get("layer") == "below" else 3.5, "clip_on": True}

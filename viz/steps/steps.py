@@ -71,8 +71,8 @@ def _changes(head: Head) -> Sentence | str:
     if not head.latent:
         return how
     return sentence(
-        " In this model, W is three steps: times A to a latent vector, RMSNorm, times B. With the scale that the norm "
-        "had at each position, they are one matrix a head, A diag(γ) B, and what it gives is divided by that "
+        " In this model, W is three steps: times A to a latent vector, RMSNorm, times B. With the scale that the "
+        "norm had at each position, they are one matrix per head, A diag(γ) B, whose output is divided by that "
         "scale.{then}",
         then=how,
     )
@@ -84,7 +84,7 @@ def _scaling(head: Head) -> Sentence:
             "This model multiplies its queries by 1/√{d_k} before the product: nothing is left to divide.", d_k=head.d_k
         )
     if head.scale == 1:
-        return sentence("This model leaves the division out: its scores go on as they are.")
+        return sentence("This model leaves the division out: its scores are passed on undivided.")
     divisor = head.divisor_name
     if head.divides_by_root:
         divisor = sentence("{root} = {divisor:.2f}", root=divisor, divisor=head.divisor)

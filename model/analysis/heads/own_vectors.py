@@ -1,4 +1,4 @@
-"""Scaled dot-product attention on vectors that a person types, and on random ones of growing width (section 3.2.1)."""
+"""Scaled dot-product attention on vectors that a visitor types, and on random ones of growing width (section 3.2.1)."""
 
 import math
 import re
@@ -37,7 +37,7 @@ def read_rows(text: str, what: str) -> Rows:
 
     Args:
         text: such as "cat 1 0; dog 0.8 0.6".
-        what: they are, for the sentences.
+        what: what they are, for the error messages.
 
     Raises:
         ValueError: the sentence says what to type.
@@ -66,7 +66,7 @@ def read_rows(text: str, what: str) -> Rows:
         if strange := [part for part in row if not _is_number(part)]:
             raise ValueError(
                 sentence(
-                    "{what}: “{word}” is no number. A row is a name or none, and then numbers.",
+                    "{what}: “{word}” is not a number. A row is an optional name, then numbers.",
                     what=what,
                     word=strange[0][:20],
                 )
@@ -74,7 +74,7 @@ def read_rows(text: str, what: str) -> Rows:
         if not row:
             raise ValueError(
                 sentence(
-                    "{what}: the row “{name}” has no number. A row is a name or none, and then numbers.",
+                    "{what}: the row “{name}” has no numbers. A row is an optional name, then numbers.",
                     what=what,
                     name=name[:20],
                 )
@@ -83,7 +83,7 @@ def read_rows(text: str, what: str) -> Rows:
     if len(widths) > 1:
         raise ValueError(
             sentence(
-                "{what}: rows differ in length, from {least} to {most}; give each as many numbers.",
+                "{what}: rows differ in length, from {least} to {most}; give each the same number of numbers.",
                 what=what,
                 least=min(widths),
                 most=max(widths),
@@ -101,7 +101,7 @@ def read_rows(text: str, what: str) -> Rows:
     values = np.array(written, float)
     if not (np.abs(values) <= LARGEST).all():
         raise ValueError(
-            sentence("{what}: numbers go from −{largest:,.0f} to {largest:,.0f}.", what=what, largest=LARGEST)
+            sentence("{what}: numbers must lie between −{largest:,.0f} and {largest:,.0f}.", what=what, largest=LARGEST)
         )
     return Rows(tuple(name[:20] for name in names), values)
 
@@ -130,7 +130,7 @@ class OwnAttention:
         return np.diag(p) - np.outer(p, p)
 
     def softmax_steps(self, row: int) -> dict[str, Array]:
-        """The softmax of a row in its steps, (key,) each: less the largest, its exponential, divided by the sum."""
+        """The softmax of a row in its steps, (key,) each: minus the largest, exponentiated, divided by the sum."""
         less = self.scaled[row] - self.scaled[row].max()
         return {"less": less, "exponential": np.exp(less), "weight": self.weights[row]}
 
@@ -186,7 +186,7 @@ class RandomWidths:
 
 
 def random_widths(keys: int, seed: int, widths: Sequence[int] = WIDTHS) -> RandomWidths:
-    """Drawn anew for each width.
+    """New random vectors for each width.
 
     Args:
         keys: how many each query is compared with.

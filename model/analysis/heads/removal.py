@@ -16,7 +16,7 @@ STEPS = 20
 
 @dataclass(frozen=True)
 class Removal:
-    """What switching heads off does to log p of the text, in nats a token."""
+    """What switching heads off does to log p of the text, in nats per token."""
 
     alone: Array
     """(head,): each head off alone, in the order of the trace's kinds, layers and heads"""
@@ -26,7 +26,7 @@ class Removal:
     """(step,): the change with so many off; NaN where not yet run"""
 
     def removable(self, most: float) -> int:
-        """How many heads can be off together, in this order, before log p falls by more than `most` nats a token."""
+        """How many heads can be off together, in this order, before log p falls by more than `most` nats per token."""
         fallen = np.flatnonzero(self.together < -most)
         return int(self.counts[fallen[0] - 1] if len(fallen) else self.counts[-1])
 
@@ -62,7 +62,7 @@ def remove_sublayers(checkpoint: Checkpoint, trace: Trace) -> Iterator[tuple[flo
     """Switch off each sub-layer alone: what it adds to the residual stream becomes 0.
 
     Yields:
-        the share that is done, and the change of log p in nats a token by (stack, layer, name).
+        the share that is done, and the change of log p in nats per token by (stack, layer, name).
     """
     places = [(each.stack, each.layer, each.name) for each in trace.sublayers]
     found = {}
@@ -72,5 +72,5 @@ def remove_sublayers(checkpoint: Checkpoint, trace: Trace) -> Iterator[tuple[flo
 
 
 def _change(trace: Trace, logits: Array) -> float:
-    """How far log p of the text is under these logits from that of the run, in nats a token."""
+    """How far log p of the text is under these logits from that of the run, in nats per token."""
     return (log_probability(logits, trace.next_ids) - trace.log_probability) / len(trace.next_ids)

@@ -10,7 +10,7 @@ from model.trace import Trace
 
 
 def shift_positions(checkpoint: Checkpoint, trace: Trace, shifts: Sequence[int]) -> Mapping[int, float]:
-    """Move every token of every stack to a later position: the change of log p in nats a token, by shift.
+    """Move every token of every stack to a later position: the change of log p in nats per token, by shift.
 
     Only for models that add sinusoids (paper, section 3.5): those of positions beyond `max_len` are computed here.
     """

@@ -17,7 +17,7 @@ STEPS, RATE = 8, 1e-4
 
 @dataclass(frozen=True)
 class FineTuning:
-    """log p of texts in nats a token, before the first step and after each."""
+    """log p of texts in nats per token, before the first step and after each."""
 
     own: Array
     """(step + 1,) of the text that is learned"""

@@ -53,7 +53,7 @@ def copies(folder: Path) -> Iterator[Path]:
     """A folder with copies of the settings and the tokenizer, which is gone afterwards.
 
     Raises:
-        CheckpointError: a file of them is no regular file in the folder, is too large, or has too many settings.
+        CheckpointError: a file of them is not a regular file in the folder, is too large, or has too many settings.
     """
     with TemporaryDirectory(prefix="attention-explorer-") as made:
         copy, total = Path(made), 0
@@ -70,8 +70,8 @@ def copies(folder: Path) -> Iterator[Path]:
             if total > MOST_COPIED:
                 raise UnreadableFile(
                     sentence(
-                        "{folder}: its settings and its tokenizer have more than {most:,} bytes, which is the most "
-                        "that is read.",
+                        "{folder}: its settings and its tokenizer have more than {most:,} bytes, the most that is "
+                        "read.",
                         folder=folder,
                         most=MOST_COPIED,
                     )
@@ -86,7 +86,7 @@ def copies(folder: Path) -> Iterator[Path]:
 
 
 def read_settings_file(path: Path) -> bytes:
-    """A file of settings without those that are dropped; one that is no JSON object as it is, for who reads it to say.
+    """A file of settings without those that are dropped; one that is not a JSON object, unchanged.
 
     Raises:
         CheckpointError: it has too many settings, or cannot be read.

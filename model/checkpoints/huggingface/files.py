@@ -71,7 +71,7 @@ def find_folder(name: str) -> Path:
     if Path(name).is_file():
         if other := _other_format(Path(name).parent, Path(name).name):
             raise other
-        raise CheckpointError(sentence("{name} is a file. Give the folder that it is in.", name=name))
+        raise CheckpointError(sentence("{name} is a file. Give the folder that contains it.", name=name))
     if Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:  # no name in a cache
         raise CheckpointError(sentence("{name}: there is no such folder. Check the path.", name=name))
     try:
@@ -159,7 +159,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
     """config.json as it is written.
 
     Raises:
-        CheckpointError: it is missing, or no JSON object.
+        CheckpointError: it is missing, or not a JSON object.
     """
     if not (folder / "config.json").is_file():
         if adapters(folder):
@@ -183,7 +183,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
                 )
             )
         raise CheckpointError(
-            sentence("{folder} has no config.json: it is no model in transformers' format.", folder=folder)
+            sentence("{folder} has no config.json: it is not a model in transformers' format.", folder=folder)
         )
     settings = read_json_object(folder / "config.json", MOST_TEXT)
     if "model_type" not in settings and (other := _other_format(folder)):
@@ -266,7 +266,7 @@ def _check_labels(path: Path, count: float) -> None:
     if count > MOST_LABELS:
         raise CheckpointError(
             sentence(
-                "{path} describes no model: it names {count:,} labels, and at most {most:,} can be.",
+                "{path} describes no model: it names {count:,} labels; at most {most:,} are allowed.",
                 path=path,
                 count=count,
                 most=MOST_LABELS,
@@ -315,7 +315,7 @@ def weight_files(folder: Path) -> list[Path]:
     named = read_settings(folder).get("transformers_weights") or WEIGHTS
     if not isinstance(named, str):
         raise CheckpointError(
-            sentence("{path}: transformers_weights is no name of a file.", path=folder / "config.json")
+            sentence("{path}: transformers_weights is not the name of a file.", path=folder / "config.json")
         )
     first = _inside(folder, named, "config.json")
     if named == WEIGHTS and not first.is_file() and (folder / INDEX).is_file():
@@ -337,7 +337,7 @@ def weight_files(folder: Path) -> list[Path]:
     shards = read_json_object(first).get("weight_map")
     if not isinstance(shards, dict) or not shards or not all(isinstance(name, str) for name in shards.values()):
         raise CheckpointError(
-            sentence("{first} is no index of weights: weight_map must give the file of each tensor.", first=first)
+            sentence("{first} is not an index of weights: weight_map must give the file of each tensor.", first=first)
         )
     files = [_inside(folder, name, first.name) for name in sorted(set(shards.values()))]
     for path in files:
@@ -358,7 +358,7 @@ def _inside(folder: Path, name: str, source: str) -> Path:
     if Path(name).is_absolute() or ".." in Path(name).parts or not name.endswith((".safetensors", ".index.json")):
         raise CheckpointError(
             sentence(
-                "{folder}: {source} names {name!r}, which is no safetensors file in this folder.",
+                "{folder}: {source} names {name!r}, which is not a safetensors file in this folder.",
                 folder=folder,
                 source=source,
                 name=name,

@@ -226,7 +226,7 @@ def _check_size(folder: Path, models: Sequence[nn.Module], found: int) -> list[n
     if not fitting:
         raise CheckpointError(
             sentence(
-                "{folder}: the weights hold {found:,} numbers, the configuration asks for {size:,}. Copy the whole "
+                "{folder}: the weights hold {found:,} numbers, but the configuration requires {size:,}. Copy the whole "
                 "folder again.",
                 folder=folder,
                 found=found,
@@ -261,8 +261,8 @@ def _check_numbers(folder: Path, weights: Mapping[str, Tensor], models: Sequence
         if tensor.dtype in DTYPES and not tensor.float().isfinite().all():
             raise CheckpointError(
                 sentence(
-                    "{folder}: the weights have values in {name} that are not finite numbers. Copy the folder again, "
-                    "or take weights from before they appeared.",
+                    "{folder}: the weights have values in {name} that are not finite numbers. Copy the folder "
+                    "again, or use weights from before they appeared.",
                     folder=folder,
                     name=name,
                 )
@@ -373,7 +373,7 @@ def _notes(folder: Path, files: Sequence[Path], model: nn.Module, left: Sequence
     if left:
         notes.append(
             sentence(
-                "weights: the folder also holds {names}, which {model} has no place for: not used here.",
+                "weights: the folder also holds {names}, for which {model} has no place: not used here.",
                 names=few_of(left),
                 model=shown,
             )
@@ -381,7 +381,7 @@ def _notes(folder: Path, files: Sequence[Path], model: nn.Module, left: Sequence
     if there := adapters(folder):
         notes.append(
             sentence(
-                "adapter: {names} in the folder changes the weights, and is not applied: the base model is shown. To "
+                "adapter: {names} in the folder changes the weights and is not applied: the base model is shown. To "
                 "see both, merge them with peft (merge_and_unload) and open what save_pretrained writes.",
                 names=few_of(there),
             )

@@ -114,7 +114,7 @@ class HookedModel(Network):
         if not calls:
             raise Unreadable(
                 sentence(
-                    "{model} computes its attention in a way that transformers does not let others read. Only families "
+                    "{model} computes its attention in a way that transformers does not expose. Only families "
                     "that call its AttentionInterface open here.",
                     model=type(model).__name__,
                 )
@@ -216,8 +216,8 @@ class HookedModel(Network):
             if token is not None and not self._tokens(name):
                 raise Unreadable(
                     sentence(
-                        "{name} is {token!r} in its settings, which is no token of the model: they are 0 to {last:,}. "
-                        "Correct it in generation_config.json or config.json.",
+                        "{name} is {token!r} in its settings, which is not a token of the model: they are 0 to "
+                        "{last:,}. Correct it in generation_config.json or config.json.",
                         name=name,
                         token=token,
                         last=self._vocabulary - 1,
@@ -319,7 +319,7 @@ class HookedModel(Network):
         if (multiplier := block.arrangement.multipliers[i]) != 1:
             raise ValueError(
                 sentence(
-                    "{path}: the model multiplies what it adds by {factor:.4g}; so it cannot be taken off",
+                    "{path}: the model multiplies what it adds by {factor:.4g}; so it cannot be removed",
                     path=path,
                     factor=multiplier,
                 )

@@ -42,7 +42,7 @@ def open_model(
 ) -> HookedCheckpoint:
     """Read a transformers model through this project's hook points, so that all views and interventions work on it.
 
-    The model is put in evaluation mode and computes attention through this project from now on.
+    The model is put in evaluation mode and from now on computes attention through this project.
 
     Args:
         model: a transformers model in single or double precision, or the path of a folder that `save_pretrained` wrote.
@@ -61,7 +61,7 @@ def open_model(
     hooked = HookedModel(model)
     if any(part.startswith(("vision", "audio")) for part in model.config.sub_configs):
         hooked.notes.insert(
-            0, sentence("input: this model also reads pictures or sounds; here it reads text alone, with its own head.")
+            0, sentence("input: this model also reads pictures or sounds; here it reads only text, with its own head.")
         )
     if settings := getattr(model, "generation_config", None):
         model.generation_config = obeyed_settings(settings)

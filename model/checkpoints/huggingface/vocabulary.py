@@ -158,8 +158,8 @@ class Vocabulary:
                 token = self._tokenizer.convert_ids_to_tokens(int(i))
                 raise ValueError(
                     sentence(
-                        "The tokenizer writes {token!r} as token {number:,}, but the model has embeddings of the "
-                        "tokens 0 to {last:,} alone: leave it out of the text, or resize the model's embeddings and "
+                        "The tokenizer writes {token!r} as token {number:,}, but the model has embeddings only "
+                        "for tokens 0 to {last:,}: leave it out of the text, or resize the model's embeddings and "
                         "train.",
                         token=token,
                         number=i,
@@ -236,7 +236,7 @@ class Vocabulary:
 
     def _fill_in(self, turns: Sequence[Turn]) -> FilledTemplate:
         if not self.chats:
-            raise ValueError(sentence("The tokenizer of this model has no chat template that can be used."))
+            raise ValueError(sentence("The tokenizer of this model has no usable chat template."))
         return fill_in_template(self._tokenizer, turns)
 
     def describe(self, ids: Sequence[int], text: str | None = None) -> Tokens:
@@ -354,8 +354,8 @@ def _check_text(text: str) -> str:
     if half := _SURROGATE.search(text):
         raise ValueError(
             sentence(
-                "The text has U+{code} at character {place:,}: half of a character, which no text can be written "
-                "with. Leave it out.",
+                "The text has U+{code} at character {place:,}: half of a character, which cannot stand in a text. "
+                "Leave it out.",
                 code=f"{ord(half[0]):04X}",
                 place=half.start() + 1,
             )
@@ -395,7 +395,7 @@ def _ids_in(text: str, size: int) -> list[int]:
     if not all(0 <= i < size for i in ids):
         raise ValueError(
             sentence(
-                "This model was opened without a tokenizer: type token ids from 0 to {last:,}, as 5 17 42.",
+                "This model was opened without a tokenizer: type token ids from 0 to {last:,}, such as 5 17 42.",
                 last=size - 1,
             )
         )

@@ -171,7 +171,7 @@ def test_an_example_without_a_head_names_the_strongest_of_all_and_says_only_what
     text = box.items[0].text
     assert f"{best.weight:.3f}, {'the' if best.largest else 'not the'} largest of its row" in text
     assert f"equal weights would give {best.even:.3f}" in text
-    assert ("a habit of place" in text) == (best.distance is not None and best.habit > 0.5)
+    assert ("a habit of position" in text) == (best.distance is not None and best.habit > 0.5)
 
 
 def test_a_habit_is_the_share_of_rows_that_give_most_to_the_word_at_that_distance(translator: "Translator") -> None:
@@ -295,7 +295,7 @@ def test_a_model_that_reads_has_its_notice_by_the_length_of_its_tokens(
 
 
 def notices(app: "AppTest") -> int:
-    return sum("not trained for such a text" in caption.value for caption in app.caption)
+    return sum("not trained on text like this" in caption.value for caption in app.caption)
 
 
 @pytest.mark.parametrize(

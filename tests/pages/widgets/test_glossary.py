@@ -53,7 +53,7 @@ def test_an_answer_counts_the_attention_on_screen(translator, kind: str) -> None
     weights = [getattr(attention.projections, name) for name in ("w_q", "w_k", "w_v", "w_o")]
     assert (
         f"{sum(w.size for w in weights):,} parameters"
-        in here["How many parameters has one multi-head attention whose vectors have d dimensions?"]
+        in here["How many parameters does multi-head attention have if its vectors have d dimensions?"]
     )
     (memory,) = [text for ask, text in here.items() if "How much memory" in ask]
     assert f"{attention.pattern[0].nbytes:,} bytes" in memory

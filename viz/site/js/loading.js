@@ -11,7 +11,7 @@ export async function load(file, onProgress, note) {
   if (inside.length) return fromTexts(inside, file.size);
   if (location.protocol === "file:") {
     const name = location.pathname.split("/").pop().replace("index", "attention-explorer");
-    throw new Failure(tr("The model could not be loaded: a page on a disk may read no other file. Open {name}, which has it inside.", { name }));
+    throw new Failure(tr("The model could not be loaded: a page on a disk may not read other files. Open {name}, which contains it.", { name }));
   }
   const kept = await readKept(file.name);
   if (kept && (await isWhole(kept, file.hash))) {

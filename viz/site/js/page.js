@@ -787,7 +787,7 @@ function readLink() {
   try {
     state.changes = readChanges(query.get("changes"));
   } catch {
-    note(tr("The changes in this link are not whole: was it cut off when it was copied?"));
+    note(tr("The changes in this link are incomplete: was it cut off when it was copied?"));
   }
 }
 

@@ -136,7 +136,7 @@ def test_a_template_that_does_not_just_wrap_is_not_offered(template: str | None,
     tokenizer.save_pretrained(folder)
     opened = open_model(folder)
     assert not opened.tokenizer.chats
-    with pytest.raises(ValueError, match="no chat template that can be used"):
+    with pytest.raises(ValueError, match="no usable chat template"):
         opened.trace((Turn("user", "Hello"),))
     assert opened.trace("A dog").streams["decoder"].tokens.roles is None
 

@@ -243,7 +243,7 @@ def test_an_index_may_name_any_file_in_the_folder_and_none_elsewhere(copy, tmp_p
     shutil.copy(folder / "b.safetensors", tmp_path / "outside.safetensors")
     for elsewhere in ("../outside.safetensors", str(tmp_path / "outside.safetensors"), "pytorch_model.bin"):
         index.write_text(json.dumps({"weight_map": dict.fromkeys(names, elsewhere)}))
-        assert "no safetensors file in this folder" in refusal(folder)
+        assert "not a safetensors file in this folder" in refusal(folder)
     index.write_text(json.dumps({"weight_map": dict.fromkeys(names, "missing.safetensors")}))
     assert "has no missing.safetensors" in refusal(folder)
 
@@ -317,9 +317,9 @@ def test_commands_take_a_folder_or_say_why_not(whole, tmp_path: Path, monkeypatc
     evaluate.main(["--checkpoint", bart, "--data", str(data), "--device", "cpu"])
     assert "BLEU = " in capsys.readouterr().out
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"A dog runs.\n"), encoding="utf-8"))
-    with pytest.raises(CheckpointError, match="is no translator"):
+    with pytest.raises(CheckpointError, match="is not a translator"):
         translate.main(["--checkpoint", gpt2, "--device", "cpu"])
-    ours_alone = "takes checkpoints of this project alone"
+    ours_alone = "only checkpoints of this project"
     with pytest.raises(CheckpointError, match=ours_alone):
         evaluate.main(["--checkpoint", gpt2, "--data", str(data), "--device", "cpu"])
     with pytest.raises(CheckpointError, match=ours_alone):

@@ -100,7 +100,7 @@ def test_what_cannot_be_opened_is_refused_with_a_sentence(gpt2: Path, tmp_path: 
     assert "there is no such folder" in refusal(tmp_path / "nothing")
     assert "no config.json" in refusal(tmp_path)
     assert "fewer than the model has layers" in refusal(broken("deep", n_layer=10**9))
-    assert "the configuration asks for" in refusal(broken("wide", n_embd=2**20))
+    assert "the configuration requires" in refusal(broken("wide", n_embd=2**20))
     assert "lack" in refusal(broken("one layer more", n_layer=4))
     assert "cannot be used" in refusal(broken("code", model_type="made-up", auto_map={"AutoConfig": "evil.Config"}))
     pickled = broken("pickled")

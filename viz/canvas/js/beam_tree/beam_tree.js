@@ -6,7 +6,7 @@ const TALL = 29; // pixels from row to row
 const BOX = [114, 23];
 const HEAD = 26; // pixels above the first row
 const FATES = {
-  kept: tr("kept: it goes on"),
+  kept: tr("kept: extended"),
   finished: tr("finished"),
   pruned: tr("pruned: not among the best"),
   left: tr("left: enough were finished"),

@@ -21,7 +21,7 @@ class View extends Picture {
     layers.append(this.plane, this.marks);
     const toolbar = element("div", "toolbar");
     this.legend = element("div", "legend");
-    const brighten = toggleButton(tr("Brighten"), tr("Colours up to the largest 1 % of the weights drawn"), (pressed) => {
+    const brighten = toggleButton(tr("Brighten"), tr("Colours up to the largest 1% of the weights drawn"), (pressed) => {
       this.brightened = pressed;
       this.draw();
     });

@@ -4,7 +4,7 @@
 class Redraw {
   constructor(onChange) {
     this.onChange = onChange;
-    const title = tr("Colours of the weights up to the largest 1 % instead of 1; the legend shows the range");
+    const title = tr("Colours of the weights up to the largest 1% instead of 1; the legend shows the range");
     this.brighten = toggleButton(tr("Brighten"), title, (pressed) => {
       this.brightened = pressed;
       onChange();

@@ -220,7 +220,7 @@ class View extends Picture {
   }
 }
 
-const BRIGHTEN = tr("Colours up to the largest 1 % of all weights; the legend shows the range");
+const BRIGHTEN = tr("Colours up to the largest 1% of all weights; the legend shows the range");
 const POOLED = tr("a pixel shows the largest of its cells");
 
 // "query 7: cat", or of several "query 28 and the 3 after: the cat sat on".

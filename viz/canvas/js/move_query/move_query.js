@@ -234,7 +234,7 @@ class View extends Picture {
     const share = header.shares[0] + header.shares[1];
     const outside = threeDigits(header.outside[at.row]);
     this.note.textContent = at.own
-      ? tr("Weights of the run. The plane holds {share} of the keys' variance; outside of it the query has length {outside}. Drag q.", { share: percentText(share), outside })
+      ? tr("Weights of the run. The plane holds {share} of the keys' variance; outside it the query has length {outside}. Drag q.", { share: percentText(share), outside })
       : tr("Computed in the browser from the run's keys and values. Outside the plane the query has length {outside}; that part stays while you move it, and counts in every score.", { outside });
     const { length, cosine } = this.changeOfResult();
     this.change.textContent = at.own

@@ -1,4 +1,4 @@
-// Enter in a text of several lines sends it; Shift and Enter begins a new line. On a phone, where the sidebar lies over
+// Enter in a text of several lines sends it; Shift+Enter begins a new line. On a phone, where the sidebar lies over
 // the page, it closes once its text is sent. A reply in a chat sends itself on Enter, and the earlier turns of a chat are
 // lines, so that Enter begins one. Written for Streamlit 1.67, which sends such a text on Ctrl and Enter.
 
