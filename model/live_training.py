@@ -47,6 +47,11 @@ class TrainedModel:
     """False does not divide scores by sqrt(d_k)"""
 
 
+def first_trace(seed: int, heads: int) -> Trace:
+    """What a training begins with: the run of `TEXT` before the first step; arguments as of `LiveTraining`."""
+    return LiveTraining(seed, heads).trace()
+
+
 class LiveTraining:
     """One run of the letters task; several threads may show it, and one at a time takes its steps.
 
