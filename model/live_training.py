@@ -5,7 +5,7 @@ It is the trainer of the command line: as long as nothing is changed, its log is
 
 import copy
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -49,7 +49,8 @@ class TrainedModel:
 
 def first_trace(seed: int, heads: int) -> Trace:
     """What a training begins with: the run of `TEXT` before the first step; arguments as of `LiveTraining`."""
-    return LiveTraining(seed, heads).trace()
+    with closing(LiveTraining(seed, heads)) as training:
+        return training.trace()
 
 
 class LiveTraining:

@@ -57,7 +57,7 @@ from pages.frame.opened_model import (
     take_text,
     what_is_said,
 )
-from pages.frame.stations import notice_own_sentence, take_place
+from pages.frame.stations import notice_own_sentence, reset, take_place
 from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers, rename_parameters, short_title
 from pages.views.controls import TAU
@@ -78,7 +78,6 @@ from pages.widgets.controls import (
     note_text,
     number,
     replace_missing,
-    reset_controls,
     select,
     steps,
     take_label,
@@ -173,7 +172,7 @@ def _sidebar(page: Page, address: str) -> Inputs:
         texts, where, look, model = (st.container() for _ in range(4))
         with model, st.container(key="model-row", horizontal=True, gap="small"):
             checkpoint, translator, problem = _choose_model(notes)
-            st.button(tr("Reset"), key="reset", on_click=reset_controls, args=(KEPT_AT_RESET,))
+            st.button(tr("Reset"), key="reset", on_click=reset, args=(KEPT_AT_RESET,))
         name_tab(checkpoint, page)
         take_text(translator, checkpoint)
         with texts:

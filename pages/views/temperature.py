@@ -90,6 +90,7 @@ def before_and_after(run: Run) -> Result:
     """Output and probabilities before and after a temperature inside the model: the sidebar's, or an example."""
     example = run.tau == 1
     if example:
+        run = replace(run, scope="everywhere")
         run = replace(run.decoded(*_changes(run, EXAMPLE)), tau=EXAMPLE)
     about = {"example": example, "place": run.place.in_words(run.scope)}
     plain, changes = run.decoded(*run.kept), run.trace.interventions

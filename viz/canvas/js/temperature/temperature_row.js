@@ -3,6 +3,8 @@
 // and all numbers in one text: an element for each key would take most of the time of a move.
 
 const BAR_HEIGHT = 13; // pixels
+const LINES = [15, 20]; // pixels of a key's line at least and at most
+const ROW_HEAD = 70; // pixels of what stands above the bars
 
 class RowBars {
   constructor(spoken) {
@@ -58,9 +60,10 @@ class RowBars {
     });
   }
 
-  // Call this when the panel's width or the number of keys has changed.
+  // Call this when the panel's size or the number of keys has changed. All keys are in sight if they find room.
   measure(keys) {
-    this.line = parseFloat(getComputedStyle(this.bars).lineHeight);
+    this.line = clamp(Math.floor(this.bars.clientHeight / keys), ...LINES);
+    this.bars.style.lineHeight = `${this.line}px`;
     const ratio = window.devicePixelRatio || 1;
     this.tracks.style.height = `${this.line * keys}px`;
     this.width = this.tracks.clientWidth;
