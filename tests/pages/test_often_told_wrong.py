@@ -61,7 +61,7 @@ def test_a_claim_gets_its_verdict_at_once_or_when_its_button_is_pressed(open_app
 def test_other_families_test_what_they_have(checkpoint: str, open_family: Callable) -> None:
     app = open_family(PAGE, checkpoint=checkpoint, source="the dog sees")
     assert offered(app) == {"heads", "untrained"}
-    assert len(re.findall("(?:Holds|not hold) here", words(app))) == 2, "of the sub-layers and of the articles"
+    assert len(re.findall("(?:Holds|not hold) here", words(app))) >= 1, "the sub-layers' at once"
     assert words(app).count("Not testable here: it needs") == len(CLAIMS_TESTED) - 4
 
 

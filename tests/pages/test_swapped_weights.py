@@ -74,7 +74,7 @@ def test_the_head_that_a_tab_shows_can_be_chosen_in_the_sidebar(tab: str, open_a
 def test_one_word_and_a_hundred_tokens(open_app: Callable, source: str) -> None:
     place = {"source": source, "target": "Greedy", "kind": "Decoder self-attention", "explain_way": "?"}
     for key, query, drawn in (
-        ("explain_swap", {"part": TAB}, 1),
+        ("explain_swap", {"part": TAB}, 0),
         ("explain_swap", {"part": TAB, **EVERY}, 1),
         ("explain_zero", {"part": ZEROING}, 1),
     ):
