@@ -215,7 +215,7 @@ def _languages(translator: Translator | None, notes: list[str]) -> tuple[str, ..
 
 
 def _first_text(translator: Translator | None, checkpoint: str) -> str:
-    """What stands in the field at first: a sentence, or for a language model the beginning of one, which it goes on with.
+    """What stands in the field at first: a sentence; for a language model the beginning of one, with which it goes on.
 
     After a whole sentence a language model may write its end token, and nothing else.
     """

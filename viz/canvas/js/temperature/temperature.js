@@ -3,7 +3,6 @@
 
 const ABOVE_STAGE = 368; // pixels of page: heading, tabs, the row's number, the slider
 const [LOWEST, TALLEST] = [340, 460]; // pixels of the map and its row; the latter also where they stand below each other
-const MOST_STAGE = 620; // pixels to which a long row may make it grow; a longer one scrolls
 const AROUND_MAP = 10;
 const NARROW = 640; // pixels: below this the row is under the map
 const TICK_LABELS = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20];
@@ -110,8 +109,8 @@ class View extends Picture {
   // In Present, what the slider leaves of the window; else what the page leaves of it.
   stageHeight(wide) {
     const room = roomOf(this.root);
-    const whole = ROW_HEAD + LINES[0] * this.weights.columns.size;
-    const onPage = wide ? Math.max(roomBelow(ABOVE_STAGE, LOWEST, TALLEST), Math.min(whole, MOST_STAGE)) : TALLEST;
+    const beside = roomBelow(ABOVE_STAGE, LOWEST, TALLEST);
+    const onPage = wide ? heightOfRow(beside, this.weights.columns.size) : TALLEST;
     const height = room === null ? onPage : Math.max(room - this.control.offsetHeight, 200);
     this.root.classList.toggle("present", room !== null);
     this.stage.style.height = room !== null || wide ? `${height}px` : "";
