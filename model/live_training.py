@@ -5,7 +5,7 @@ It is the trainer of the command line: as long as nothing is changed, its log is
 
 import copy
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,6 +45,12 @@ class TrainedModel:
     """False trains without the causal mask"""
     scaled: bool = True
     """False does not divide scores by sqrt(d_k)"""
+
+
+def first_trace(seed: int, heads: int) -> Trace:
+    """What a training begins with: the run of `TEXT` before the first step; arguments as of `LiveTraining`."""
+    with closing(LiveTraining(seed, heads)) as training:
+        return training.trace()
 
 
 class LiveTraining:

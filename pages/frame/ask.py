@@ -60,7 +60,11 @@ def ask(
         progress = _keep(key, Progress(subject, number, ask_one(run, questions, number)))
     asked = progress.asked
     if asked is None:
-        text = tr("Guess first: this page has nothing to guess on this run.") if quiz else answer_text(run, question)
+        text = (
+            tr("Guess first: there is nothing to guess on this page for this run.")
+            if quiz
+            else answer_text(run, question)
+        )
         st.markdown(text)
         return True
     st.markdown(asked.text)

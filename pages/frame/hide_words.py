@@ -1,13 +1,11 @@
 """The words of a text as buttons that hide them."""
 
-import re
-from itertools import islice
-
 import streamlit as st
 
 from model.language import tr
 from model.run import Run
 from pages.frame.render import show_view
+from pages.views.fill_in import hide_word
 from pages.views.translate import explore
 from pages.widgets.controls import set_controls
 from viz.tokens import as_markdown, visible
@@ -36,13 +34,6 @@ def offer_words(run: Run) -> None:
         key=WORDS,
         on_change=_hide,
     )
-
-
-def hide_word(text: str, number: int, mask: str) -> str:
-    """`text` with its word `number` replaced by the mask; punctuation around the word stays."""
-    word = next(islice(re.finditer(r"\S+", text), number, None))
-    hidden = re.sub(r"^(\W*).*?(\W*)$", lambda found: f"{found[1]}{mask}{found[2]}", word[0])
-    return text[: word.start()] + hidden + text[word.end() :]
 
 
 def _hide() -> None:

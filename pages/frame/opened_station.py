@@ -1,12 +1,14 @@
 """Which station of which lesson is open on the page Learn, and the person's own sentence, which its own replaces."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from model.language import tr
 from pages.lessons import lessons
 from pages.lessons.station import Lesson, Station
 from pages.widgets.changes import FOLLOWED, TEMPERATURES
-from pages.widgets.controls import keep_token
+from pages.widgets.controls import DEFAULTS, keep_token, reset_controls
 from viz.tokens import as_markdown
 
 LESSON, STATION = "lesson", "station"
@@ -81,10 +83,16 @@ def _is_a_stations() -> bool:
     return any(st.session_state["source"] == one.source for lesson in lessons() for one in lesson.stations)
 
 
+def _is_the_first() -> bool:
+    """Whether the sentence on screen is the one that a reset brings."""
+    state = st.session_state
+    return state["source"] == state.get(DEFAULTS, {}).get("source")
+
+
 def notice_own_sentence() -> None:
     """On another page: a sentence that the person typed there is theirs, and the open station keeps it for them."""
     state = st.session_state
-    if OWN in state and "source" in state and not _is_a_stations():
+    if OWN in state and "source" in state and not _is_a_stations() and not _is_the_first():
         for name in (OWN, AT):
             state.pop(name, None)
 
@@ -102,9 +110,21 @@ def offer_own_sentence(place: str) -> None:
             key=f"own-sentence-{place}",
             icon=":material/undo:",
             type="tertiary",
-            help=as_markdown(own["source"][:LONGEST_HELP]),
+            help=as_markdown(own.get("source", "")[:LONGEST_HELP]),
             on_click=_give_back,
         )
+
+
+def reset(keep: Sequence[str]) -> None:
+    """Before the page runs again: all controls as at first; the button that brings back a sentence brings them back.
+
+    Args:
+        keep: as of `reset_controls`.
+    """
+    state = st.session_state
+    own = {key: state[key] for key in (*state.get(DEFAULTS, ()), TEMPERATURES, FOLLOWED) if key in state}
+    reset_controls(keep)
+    state[OWN] = own
 
 
 def _give_back() -> None:

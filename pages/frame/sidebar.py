@@ -57,7 +57,7 @@ from pages.frame.opened_model import (
     take_text,
     what_is_said,
 )
-from pages.frame.opened_station import notice_own_sentence, take_place
+from pages.frame.opened_station import notice_own_sentence, reset, take_place
 from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers, rename_parameters, short_title
 from pages.views.controls import TAU
@@ -78,7 +78,6 @@ from pages.widgets.controls import (
     note_text,
     number,
     replace_missing,
-    reset_controls,
     select,
     steps,
     take_label,
@@ -173,7 +172,7 @@ def _sidebar(page: Page, address: str) -> Inputs:
         texts, where, look, model = (st.container() for _ in range(4))
         with model, st.container(key="model-row", horizontal=True, gap="small"):
             checkpoint, translator, problem = _choose_model(notes)
-            st.button(tr("Reset"), key="reset", on_click=reset_controls, args=(KEPT_AT_RESET,))
+            st.button(tr("Reset"), key="reset", on_click=reset, args=(KEPT_AT_RESET,))
         name_tab(checkpoint, page)
         take_text(translator, checkpoint)
         with texts:
@@ -215,9 +214,22 @@ def _languages(translator: Translator | None, notes: list[str]) -> tuple[str, ..
     )
 
 
+def _first_text(translator: Translator | None, checkpoint: str) -> str:
+    """What stands in the field at first: a sentence; for a language model the beginning of one, with which it goes on.
+
+    After a whole sentence a language model may write its end token, and nothing else.
+    """
+    if translator is None or Need.LANGUAGE_MODEL not in translator.features:
+        return FIRST_SENTENCE
+    begun = (text for text in examples_of(checkpoint).menu if text[-1].isalnum())
+    return next(begun, FIRST_SENTENCE.rpartition(" ")[0])
+
+
 def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> Request:
     """What the model reads, and what it should write."""
     own = translator is None or Need.OWN_LAYERS in translator.features
+    first_text = _first_text(translator, checkpoint)
+    follow_default("source", first_text)
 
     def examples() -> None:
         notes.extend(filter(None, [example_menu(checkpoint)]))
@@ -230,7 +242,7 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
         with typing:
             text = text_area(
                 tr("Message") if message else tr("Text, English") if own else tr("Text"),
-                FIRST_SENTENCE,
+                first_text,
                 "source",
                 tr("Type what the user says") if message else tr("Type the beginning of a text"),
                 tr("Send") if message else tr("Continue"),
@@ -266,7 +278,7 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
         explained.append(tr("Enter or the button sends it."))
         text = text_area(
             tr("Text, English") if own else tr("Text"),
-            FIRST_SENTENCE,
+            first_text,
             "source",
             tr("Type a text, with {mask} in place of a word", mask=mask) if fills else tr("Type a text"),
             tr("Fill in") if fills else tr("Read"),
@@ -277,7 +289,7 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
     if translator and "cross-attention" not in translator.features:
         text = text_area(
             tr("Text"),
-            FIRST_SENTENCE,
+            first_text,
             "source",
             tr("Type a text"),
             tr("Read"),
@@ -287,7 +299,7 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
         return Request(text)
     source = text_area(
         tr("Source sentence, English") if own else tr("Source text"),
-        FIRST_SENTENCE,
+        first_text,
         "source",
         tr("Type an English sentence") if own else tr("Type a text"),
         tr("Translate") if own else tr("Run it"),

@@ -47,15 +47,18 @@ def show_tour(path: str) -> None:
     done = state[TOUR].issuperset(STEPS)
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="tour-line"):
         for number, (name, text) in enumerate(STEPS.items(), 1):
-            _show_step(f"{number}. {tr(text)}", name in state[TOUR], name == "head" and path != HEADS.path)
+            _show_step(f"{number}. {tr(text)}", name, name in state[TOUR], path)
         label = tr("Done: close the tour") if done else tr("Close the tour")
         st.button(":material/close:", key="tour-close", help=label, type="tertiary", on_click=_dismiss)
 
 
-def _show_step(text: str, done: bool, opens: bool) -> None:
+def _show_step(text: str, name: str, done: bool, path: str) -> None:
+    """A link to the page where the step is done, or a button that focuses its control, as the here component does."""
     icon = ":material/check_circle:" if done else ":material/radio_button_unchecked:"
     label = f"{text}{' ✓' if done else ''}"
-    if opens and linked_pages.get():
+    if name != "head":
+        st.button(label, key=f"tour-{name}", icon=icon, type="tertiary")
+    elif path != HEADS.path and linked_pages.get():
         st.page_link(linked_pages.get()[HEADS.path], label=label, icon=icon)
     else:
         st.markdown(f"{icon} {label}", width="content")

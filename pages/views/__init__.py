@@ -34,6 +34,8 @@ OPEN_SECTION = "open_section"
 OUTCOME = "outcome"
 """the parameter of a view that gets what its work on request returned"""
 _OF_HEAD = re.compile(r"\brun\.(?:attention|place|layer|head)\b")
+QUICK_TOKENS, QUICK_PARAMETERS = 100, 20_000_000
+"""up to which dozens of runs of a model take about a second on a CPU"""
 MOST_ROWS = 20_000
 """of one array in a spreadsheet; larger ones, such as logits, are in the NPZ only"""
 
@@ -270,6 +272,16 @@ class View:
             yield from ({name: value} for value in offer.ends)
 
 
+def is_short(run: Run) -> bool:
+    """Whether the run has so few tokens that work of a model of any size may start by itself."""
+    return sum(len(stream.tokens) for stream in run.trace.streams.values()) <= QUICK_TOKENS
+
+
+def is_quick(run: Run) -> bool:
+    """Whether the model and the text are so small that work on request starts by itself: a page begins with a case."""
+    return is_short(run) and sum(run.opened.parameters_by_part().values()) <= QUICK_PARAMETERS
+
+
 def missing_of(needs: Sequence[Need | Part], run: Run) -> list[Need | Part]:
     """Which of these there are not; no feature of a model of which a trace is all that is known."""
     features = run.checkpoint.features if needs and run.checkpoint else needs
@@ -324,6 +336,8 @@ __all__ = [
     "View",
     "answer",
     "call",
+    "is_quick",
+    "is_short",
     "missing_of",
     "view",
     "views_of",

@@ -133,6 +133,14 @@ class Word:
         return [(self.keys[key], float(weights[key]), key == own) for key in best]
 
     @property
+    def chosen(self) -> tuple[str, float, bool] | None:
+        """The chosen key in the same way; None where it is one of those with the largest weights."""
+        weight = float(self.attention.pattern[self.head, self.query, self.key])
+        own = not self.attention.crosses and self.attention.predicts is None and self.key == self.query
+        one = (self.keys[self.key], weight, own)
+        return None if one in self.largest else one
+
+    @property
     def stack(self) -> str:
         """Where its query comes from."""
         return self.run.trace.kind(self.run.kind).queries

@@ -20,6 +20,7 @@ from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.controls import menu, steps
 from pages.views.examples import examples_of
 from pages.views.shared import card_of
+from pages.views.training import curves
 from viz.forms import Line, Lines, Table
 from viz.latex import signed
 from viz.special.family_tree import to_scale
@@ -262,21 +263,23 @@ TUNED = OnRequest("Fine-tune a copy on this text", "family-tune", _tune, lambda 
 )
 def uses(run: Run, outcome: FineTuning | None) -> Result:
     """Three ways to get a model to do a task; a copy of this one, fine-tuned on the text on screen."""
+    loss = curves(run).shows.get("loss")
+    shows = {"trained": loss} if loss else {}
     if outcome is None:
-        return Result(facts={"done": False})
+        return Result(shows, {"done": False, "logged": bool(shows)})
     places = np.arange(len(outcome.own))
     lines = {
         "this text": Line(places, outcome.own, OKABE_ITO[4], "circle"),
         "other sentences": Line(places, outcome.others.mean(axis=-1), OKABE_ITO[5], "diamond", "dot"),
     }
-    curves = Lines(lines, ("steps of the optimizer", "log p, nats per token"), ".4f", height=320)
+    shows["tuned"] = Lines(lines, ("steps of the optimizer", "log p, nats per token"), ".4f", height=320)
     facts = {
         "own": (outcome.own[0], outcome.own[-1]),
         "others": (outcome.others.mean(axis=-1)[0], outcome.others.mean(axis=-1)[-1]),
         "texts": outcome.others.shape[1],
         "held_out": bool(held_out_pairs(run.opened.name)),
     }
-    return Result({"tuned": curves}, {"done": True, "steps": len(places) - 1} | facts)
+    return Result(shows, {"done": True, "logged": "trained" in shows, "steps": len(places) - 1} | facts)
 
 
 @answer

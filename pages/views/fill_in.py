@@ -1,17 +1,47 @@
 """Fill in: what a masked language model puts in place of hidden words, and where it looked for them."""
 
+import re
+from dataclasses import replace
+from itertools import islice
+
 import numpy as np
 
 from model.checkpoints.masked_model import MaskedModel, fill_arrays
 from model.needs import Need
-from model.run import Run
+from model.run import Run, decode
 from pages.views import Result, answer, view
+from pages.views.chosen_token import FUNCTION_WORDS
 from pages.views.controls import choice
 from viz.candidates import alternatives
 from viz.forms import Bars, Texts
 from viz.special.translate import rank_candidates
 from viz.theme import ENCODER
 from viz.tokens import as_markdown, labels
+
+
+def hide_word(text: str, number: int, mask: str) -> str:
+    """`text` with its word `number` replaced by the mask; punctuation around the word stays."""
+    word = next(islice(re.finditer(r"\S+", text), number, None))
+    hidden = re.sub(r"^(\W*).*?(\W*)$", lambda found: f"{found[1]}{mask}{found[2]}", word[0])
+    return text[: word.start()] + hidden + text[word.end() :]
+
+
+def _with_one_hidden(run: Run) -> tuple[Run, str]:
+    """The run of a text in which nothing is hidden with its last word that tells something hidden, and that word.
+
+    The run itself where the model has no token for a hidden word, or cannot read the other text.
+    """
+    words = [re.sub(r"^\W+|\W+$", "", word) for word in run.source.split()]
+    told = [number for number, word in enumerate(words) if word and word.lower() not in FUNCTION_WORDS]
+    mask = run.opened.tokenizer.mask_token
+    if not mask or not told:
+        return run, ""
+    request = replace(run.request, source=hide_word(run.source, told[-1], mask))
+    try:
+        hidden = replace(run, request=request, trace=run.compute(decode, run.opened, request))
+    except ValueError:
+        return run, ""
+    return (hidden, words[told[-1]]) if _positions(hidden) else (run, "")
 
 
 def _hidden(run: Run) -> dict[int, str]:
@@ -30,6 +60,9 @@ PLACE = choice("Hidden token", lambda run: _hidden(run) if len(_positions(run)) 
 @view("Fill in", code=(MaskedModel.fill,), needs=(Need.MASKED_MODEL, Need.LOGITS))
 def guesses(run: Run, place: int | None = PLACE) -> Result:
     """What the model puts in place of a hidden token, and the weights of this token over the text."""
+    word = ""
+    if not _positions(run):
+        run, word = _with_one_hidden(run)
     trace, arrays = run.trace, fill_arrays(run.opened, run.trace)
     places = arrays["positions"].tolist()
     if not places:
@@ -50,8 +83,9 @@ def guesses(run: Run, place: int | None = PLACE) -> Result:
                 number=".4f",
             ),
         },
-        {"hidden": True, "place": place},
+        {"hidden": True, "word": word, "place": place, "mask": run.opened.tokenizer.mask_token},
         arrays | _candidates(run, places) | {"weights": weights},
+        drawn=run,
     )
 
 

@@ -44,7 +44,7 @@ from model.interventions import ResidualOff, UniformAttention, Unscaled
 from model.language import tr
 from model.run import TAUS, Run
 from model.trace import KIND_TITLES, Array, Attention, Trace
-from pages.views import Need, OnRequest, Result, answer, view
+from pages.views import Need, OnRequest, Result, answer, is_quick, is_short, view
 from pages.views.chosen_token import QUERY
 from pages.views.controls import choice, menu, steps
 from pages.views.shared import LETTER_MODELS, axes
@@ -67,8 +67,6 @@ NAMES = {
 }
 RANDOM = "random order"
 PLAY = ":material/play_arrow:"
-MOST_TOKENS = 100
-"""of a run whose tokens are removed without a button"""
 COLOURS = (*OKABE_ITO[:4], "#999999")
 STYLES = [
     {"colour": colour, "dash": dash, "symbol": symbol}
@@ -313,7 +311,7 @@ def _judge(run: Run, row: int, removal: str, over: str) -> Iterator[tuple[float,
 
 
 def _is_short(run: Run, over: str) -> bool:
-    return over == "row" and sum(len(stream.tokens) for stream in run.trace.streams.values()) <= MOST_TOKENS
+    return over == "row" and is_short(run)
 
 
 MEASURE = OnRequest(
@@ -432,7 +430,14 @@ def _swapped(run: Run, which: str) -> tuple:
     return (run.trace, run.kind) if which == "kind" else (run.trace, run.kind, run.layer, run.head)
 
 
-SWAP = OnRequest("Replace the weights", "explain_swap", _swap, _swapped, icon=PLAY)
+SWAP = OnRequest(
+    "Replace the weights",
+    "explain_swap",
+    _swap,
+    _swapped,
+    icon=PLAY,
+    at_once=lambda run, which: which == "head" and is_quick(run),
+)
 
 
 @view(
@@ -454,7 +459,10 @@ def other_weights(
         return Result(facts=facts)
     if which == "head":
         every = {name: np.array([getattr(one, name) for one in outcome]) for name in DISTANCES}
-        return Result({"swaps": _one_head(outcome)}, facts, every)
+        table = _one_head(outcome)
+        moved = {name: row.to_numpy(float) for name, row in table.set_index("swapped for").iterrows()}
+        bars = Bars([*table.columns[1:]], moved, ("", "distance, mean"), number=".4f", what="distance", height=320)
+        return Result({"moved": bars, "swaps": table}, facts, every)
     arrays = getattr(outcome, way)
     moved, output = arrays[f"pattern_{distance}"], arrays[f"output_{distance}"]
     layer, head = np.unravel_index(np.nanargmax(output), output.shape)
@@ -503,6 +511,7 @@ ZERO = OnRequest(
     _zero,
     lambda run: (run.trace, run.kind, run.layer, run.head),
     icon=PLAY,
+    at_once=is_quick,
 )
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -384,10 +384,31 @@ def _dictionary(run: Run, arrays: dict[str, Array]) -> pd.DataFrame:
 
 
 @view("Rules and formulas", group=HERE, code=(head_summary.name_type,))
-def rules(_: Run) -> Result:
-    """The formula of every number in the table, and the rules that name a head, in order."""
+def rules(run: Run) -> Result:
+    """The formula of every number in the table, the rules that name a head, in order, and the chosen head by them."""
     limits = ("POSITIONAL", "SINK", "LOCAL", "BROAD", "MONOTONE")
-    return Result(facts={name.lower(): getattr(head_summary, name) for name in limits})
+    facts = {name.lower(): getattr(head_summary, name) for name in limits}
+    heads = run.compute(summarise_kind, run.trace, run.kind)
+    head = next(one for one in heads if (one.layer, one.head) == (run.layer, run.head))
+    measured = {
+        **{f"{name} token": (getattr(head, name), facts["positional"]) for name in ("previous", "same", "next")},
+        "sink": (head.special + head.punctuation, facts["sink"]),
+        "local": (None if head.same is None else head.previous + head.same + head.next, facts["local"]),
+        "broad": (head.spread, facts["broad"]),
+        "monotone": (head.order if run.attention.crosses else None, facts["monotone"]),
+    }
+    measured = {name: pair for name, pair in measured.items() if pair[0] is not None}
+    values, least = np.array(list(measured.values()), float).T
+    bars = Bars(
+        [*map(say_label, measured)],
+        {"this head": values},
+        ("rule", "measured"),
+        number=".3f",
+        what="rule",
+        dots={"the rule applies from here on": least},
+        height=300,
+    )
+    return Result({"head": bars}, facts | {"type": head.type})
 
 
 def _scores(run: Run) -> dict[str, str]:
@@ -883,7 +904,7 @@ def aligned(
     facts = {"done": isinstance(outcome, AlignmentReport), "problem": outcome if isinstance(outcome, str) else None}
     facts |= {"reference": reference, "typed": pairs, "within": alignments.WITHIN}
     if not facts["done"]:
-        return Result(facts=facts)
+        return _aligned_beforehand(run, facts)
     rates, best, layers = outcome.error_rates, outcome.alignment_heads, outcome.layers
     first, predicting, gold = best[0], outcome.predicting_heads, _gold_file(run)
     scale = Scale(0, 1, WEIGHTS, "alignment<br>error rate<br>0 to 1")
@@ -934,6 +955,27 @@ def aligned(
         },
         facts,
         {"error_rates": rates, "layer_error_rates": means, "counts": outcome.heads},
+    )
+
+
+def _aligned_beforehand(run: Run, facts: Mapping[str, Any]) -> Result:
+    """The error rates that the opened checkpoint's heads.json has of cross-attention, if it has any."""
+    facts = {**facts, "sentences": 0}
+    try:
+        measured = read_heads(run.opened)
+    except ValueError:
+        return Result(facts=facts)
+    layers, heads = (run.trace.kind("cross")), [one for one in measured.heads if one.kind == "cross"]
+    rates = np.array([one.mean.get("errors", np.nan) for one in heads], float).reshape(len(layers.layers), -1)
+    if np.isnan(rates).all():
+        return Result(facts=facts)
+    scale = Scale(0, 1, WEIGHTS, "alignment<br>error rate<br>0 to 1")
+    rows = [say_label(f"layer {layer}") for layer in layers.layers]
+    columns = [say_label(f"head {head}") for head in range(rates.shape[1])]
+    maps = {"": Map(rates, ~np.isnan(rates), scale, "alignment error rate")}
+    return Result(
+        {"measured": Maps(rows, columns, maps, axes=("layer", "head"))},
+        facts | {"sentences": measured.sentences, "of": measured.of, "aligned": measured.aligned},
     )
 
 

@@ -15,12 +15,19 @@ from model.background.paper_results import TABLE_2
 from model.checkpoints.store import CheckpointError, load_checkpoint, study_checkpoints
 from model.language import Sentence, joined, later, sentence, sentence_of
 from model.trace import Tokens
-from pages.views import Need, OnRequest, Part, Result, Run, View, answer, missing_of, view, views_of
+from pages.views import Need, OnRequest, Part, Result, Run, View, answer, is_quick, is_short, missing_of, view, views_of
+from pages.views.part_pictures import part_label
 from pages.views.shared import COUNTED
+from viz.forms import Bars, Line, Lines, Mark
+from viz.labels import say_label
+from viz.theme import OKABE_ITO
 
 TAB = "Often told wrong"
 HALF = 65_504
 """the largest number of half precision"""
+CHANGE, EVEN = "change in log p, nats per token", "share of the entropy of equal weights"
+HEIGHT = 300
+"""pixels of a picture, of which several stand below each other"""
 CLOSE = 0.1
 """nats per token: less than this counts as no loss"""
 ARTICLES = {"a", "an", "the", "der", "die", "das", "den", "dem", "des", "ein", "eine", "einen", "einem", "einer"}
@@ -36,9 +43,14 @@ Steps = Iterator[tuple[float, Any]]
 
 
 def claim(
-    statement: str, button: str, work: Callable[[Run], Steps], *needs: Need | Part, code: Sequence[Callable]
+    statement: str,
+    button: str,
+    work: Callable[[Run], Steps],
+    *needs: Need | Part,
+    code: Sequence[Callable],
+    at_once: Callable[[Run], bool] | None = None,
 ) -> Callable[[Callable[[Run, Any], Result]], View]:
-    """Decorator: the view of a statement, which is tested when its button is pressed.
+    """Decorator: the view of a statement, which is tested when its button is pressed, or `at_once`.
 
     The function gets the outcome of the work; one of its facts is `holds`, whether the statement is so on this run, or
     None where this run cannot tell.
@@ -49,6 +61,7 @@ def claim(
         work: as of `OnRequest`.
         *needs: without them the text says that the statement cannot be tested, and there is no button.
         code: what computes it.
+        at_once: as of `OnRequest`.
     """
 
     def missing(run: Run) -> Sentence | str:
@@ -66,7 +79,9 @@ def claim(
         def case(run: Run) -> tuple | None:
             return None if missing(run) else (run.opened, run.trace)
 
-        request = OnRequest(button, f"claim-{function.__name__}", work, case, icon=":material/play_arrow:")
+        request = OnRequest(
+            button, f"claim-{function.__name__}", work, case, icon=":material/play_arrow:", at_once=at_once
+        )
         return view(statement, code=code, tab=TAB, on_request=request)(test)
 
     return decorate
@@ -89,7 +104,11 @@ def heads(_: Run, outcome: Removal) -> Result:
         "together": together,
         "all_off": -outcome.together[-1],
     }
-    return Result({}, facts, {"alone": outcome.alone, "counts": outcome.counts, "together": outcome.together})
+    line = {"all together": Line(outcome.counts, outcome.together, OKABE_ITO[0], "circle")}
+    titles = ("heads that are off, the least important first", CHANGE)
+    return Result(
+        {"off": Lines(line, titles, "+.3f", height=HEIGHT, marks=[Mark(y=-CLOSE)])}, facts, {"alone": outcome.alone}
+    )
 
 
 @claim(
@@ -99,6 +118,7 @@ def heads(_: Run, outcome: Removal) -> Result:
     Need.STREAM,
     Need.LOGITS,
     code=(remove_sublayers,),
+    at_once=is_quick,
 )
 def sublayers(_: Run, outcome: Mapping[tuple[str, int, str], float]) -> Result:
     """The change of log p of the text without each sub-layer."""
@@ -111,8 +131,10 @@ def sublayers(_: Run, outcome: Mapping[tuple[str, int, str], float]) -> Result:
         "hurt": hurt,
         "ends": {name: {"place": _sublayer(*place), "change": outcome[place]} for name, place in ends.items()},
     }
-    numbers = {"sublayer": np.array([_sublayer(*place) for place in outcome]), "change": list(outcome.values())}
-    return Result({}, facts, numbers)
+    names = [part_label(" ".join(map(str, place))) for place in outcome]
+    changes = {CHANGE: np.array([*outcome.values()])}
+    bars = Bars(names, changes, ("sub-layer that is off", CHANGE), number="+.3f", what="sub-layer", height=HEIGHT)
+    return Result({"each": replace(bars, marks=[Mark(y=-CLOSE)])}, facts)
 
 
 def _sublayer(stack: str, layer: int, name: str) -> Sentence:
@@ -142,6 +164,7 @@ def _is_article(tokens: Tokens, i: int) -> bool:
     "Compare the rows of the articles with the others",
     _read_articles,
     code=(row_evenness, evenness),
+    at_once=is_short,
 )
 def articles(_: Run, outcome: tuple) -> Result:
     """The evenness of the articles' rows, and of the other words'."""
@@ -149,7 +172,16 @@ def articles(_: Run, outcome: tuple) -> Result:
         return Result({}, {"holds": None, "words": []})
     stack, words, own, others = outcome
     facts = {"stack": stack, "words": words[:4], "own": own.mean(), "others": others.mean()}
-    return Result({}, facts | {"holds": bool(own.mean() > others.mean())}, {"articles": own, "others": others})
+    bars = _even_bars({"articles": facts["own"], "other words": facts["others"]}, "rows of")
+    return Result(
+        {"rows": bars}, facts | {"holds": bool(own.mean() > others.mean())}, {"articles": own, "others": others}
+    )
+
+
+def _even_bars(values: Mapping[str, float], title: str) -> Bars:
+    """Shares of the entropy of equal weights."""
+    shares = {EVEN: np.array([*values.values()], float)}
+    return Bars([*map(say_label, values)], shares, (title, EVEN), (0, 1), number=".1%", what="", height=HEIGHT)
 
 
 def _run_untrained(run: Run) -> Steps:
@@ -167,7 +199,8 @@ def untrained(run: Run, outcome: np.ndarray) -> Result:
     """The evenness of the rows of models with random weights, and of this model."""
     trained = mean_evenness(run.trace)
     facts = {"holds": bool(outcome.min() > 0.95), "untrained": outcome.tolist(), "trained": trained}
-    return Result({}, facts, {"untrained": outcome, "trained": trained})
+    models = {f"random weights, seed {seed}": share for seed, share in enumerate(outcome)} | {"this model": trained}
+    return Result({"models": _even_bars(models, "model")}, facts)
 
 
 def _shift(run: Run) -> Steps:
@@ -181,12 +214,15 @@ def _shift(run: Run) -> Steps:
     Need.OWN_LAYERS,
     SINUSOIDS,
     code=(shift_positions,),
+    at_once=is_quick,
 )
 def shifted(_: Run, outcome: Mapping[int, float]) -> Result:
     """The change of log p of the text with all tokens at later positions."""
     changes = np.array(list(outcome.values()))
     facts = {"holds": bool(changes.min() > -CLOSE), "changes": outcome, "most": max(-changes.min(), 0)}
-    return Result({}, facts, {"shift": list(outcome), "change": changes})
+    line = {CHANGE: Line(np.array([*outcome]), changes, OKABE_ITO[0], "circle")}
+    titles = ("positions by which every token moves", CHANGE)
+    return Result({"moved": Lines(line, titles, "+.3f", "x", height=HEIGHT, marks=[Mark(y=-CLOSE)])}, facts)
 
 
 def _read_alignment(run: Run) -> Steps:
@@ -203,6 +239,7 @@ def _read_alignment(run: Run) -> Steps:
     _read_alignment,
     Need.CROSS_ATTENTION,
     code=(read_heads,),
+    at_once=is_short,
 )
 def alignment(_: Run, outcome: ManySentences | str) -> Result:
     """The alignment error rates of the cross-attention heads over many sentences."""
@@ -213,8 +250,10 @@ def alignment(_: Run, outcome: ManySentences | str) -> Result:
     rows = [{"layer": head.layer, "head": head.head, "errors": head.mean["errors"]} for head in ranked]
     good = sum(row["errors"] < 0.5 for row in rows)
     facts = {"problem": "", "heads": rows, "good": good, "sentences": outcome.sentences, "of": outcome.of}
-    numbers = {name: np.array([row[name] for row in rows]) for name in ("layer", "head", "errors")}
-    return Result({}, facts | {"holds": good == len(rows) if rows else None}, numbers)
+    names, errors = [f"L{row['layer']}H{row['head']}" for row in rows], np.array([row["errors"] for row in rows])
+    series, titles = {"alignment error rate": errors}, ("head of cross-attention", "alignment error rate")
+    bars = Bars(names, series, titles, (0, 1), number=".3f", what="head", height=HEIGHT, marks=[Mark(y=0.5)])
+    return Result({"errors": bars} if rows else {}, facts | {"holds": good == len(rows) if rows else None})
 
 
 def _run_widths(run: Run) -> Steps:
@@ -244,8 +283,8 @@ def sharpness(_: Run, outcome: Mapping[int, float] | str) -> Result:
     if isinstance(outcome, str) or len(outcome) < 2:
         return Result({}, {"holds": None, "problem": outcome if isinstance(outcome, str) else "", "widths": {}})
     falls = np.diff([outcome[width] for width in sorted(outcome, reverse=True)]) < 0
-    numbers = {"d_k": list(outcome), "evenness": list(outcome.values())}
-    return Result({}, {"holds": bool(falls.all()), "problem": "", "widths": outcome}, numbers)
+    bars = _even_bars({f"dₖ = {width}": share for width, share in outcome.items()}, "width of a head")
+    return Result({"widths": bars}, {"holds": bool(falls.all()), "problem": "", "widths": outcome})
 
 
 @view(TAB)

@@ -23,13 +23,14 @@ from model.analysis.sweep import sweep
 from model.analysis.words import attention_words, merge
 from model.analysis.written import head_of_part
 from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.store import shown_name
+from model.checkpoints.snapshots import open_snapshot, snapshot_steps
+from model.checkpoints.store import checkpoint_path, load_checkpoint, shown_name, study_checkpoints
 from model.interventions import Patch, describe
 from model.language import sentence, sentence_of
 from model.needs import Need
-from model.run import Place, Run, decode
+from model.run import Place, Request, Run, decode
 from model.trace import KIND_TITLES, SUBLAYER_TITLES, Array, Trace
-from pages.views import OnRequest, Result, answer, view
+from pages.views import OnRequest, Result, answer, is_quick, view
 from pages.views.chosen_token import FUNCTION_WORDS
 from pages.views.controls import another_run, choice, menu, text
 from pages.views.part_pictures import head_maps, part_bars, part_label, rank, signed_head_maps
@@ -65,6 +66,7 @@ from viz.theme import GUIDE, OKABE_ITO
 from viz.tokens import labels, word
 
 PATCHES = "Patch"
+EXAMPLE_REVISIONS = ("studies/base", "studies/no-dropout")
 MOST_NAMED = 12
 """tokens in one line"""
 
@@ -237,8 +239,12 @@ def _furthest(difference: Array) -> float | None:
 def revisions(run: Run, right: Run = RIGHT) -> Result:
     """How far weights and outputs of two revisions of one model are apart, layer by layer and head by head."""
     names = shown_name(run.trace.checkpoint), shown_name(right.trace.checkpoint)
-    if run.opened.hash == right.opened.hash:
-        return Result(facts={"state": "same", "names": names})
+    example = run.opened.hash == right.opened.hash
+    if example:
+        found = _example_of_revisions(run)
+        if found is None:
+            return Result(facts={"state": "same", "names": names})
+        run, right, names = found
     try:
         blocks = run.compute(block_differences, run.opened, right.opened)
         pair = run.trace, run.compute(_on_same_tokens, right.opened, run.trace)
@@ -255,6 +261,7 @@ def revisions(run: Run, right: Run = RIGHT) -> Result:
     titles = "sub-layer", "relative difference of the stream after it"
     facts = {
         "state": "compared",
+        "example": example,
         "names": names,
         "most": [(KIND_TITLES[kind], *rest) for kind, *rest in ranking[:1]],
         "first": next((block.name for block in blocks if block.relative), ""),
@@ -268,6 +275,29 @@ def revisions(run: Run, right: Run = RIGHT) -> Result:
         "blocks": by_layer,
     }
     return Result(shows, facts)
+
+
+def _example_of_revisions(run: Run) -> tuple[Run, Run, tuple[str, str]] | None:
+    """Two revisions and their names, where nobody has chosen any; None: there are none for a model of this kind.
+
+    The model halfway through its training and now; or two small translators, trained alike but for dropout.
+    """
+    steps, name = snapshot_steps(checkpoint_path(run.opened.name)), shown_name(run.trace.checkpoint)
+    if steps:
+        step = steps[len(steps) // 2]
+        opened = run.compute(open_snapshot, run.opened, step)
+        before = replace(run, checkpoint=opened, trace=run.compute(_on_same_tokens, opened, run.trace))
+        return before, run, (sentence("{name} at step {step:,}", name=name, step=step), name)
+    if not {*EXAMPLE_REVISIONS} <= {*study_checkpoints()} or Need.CROSS_ATTENTION not in run.opened.features:
+        return None
+    try:
+        opened = [run.compute(load_checkpoint, name, run.opened.device) for name in EXAMPLE_REVISIONS]
+        trace = run.compute(decode, opened[0], Request(run.trace.source, beam_size=1))
+    except ValueError:
+        return None
+    place = Place(run.kind, 0, 0)
+    one, other = (Run(each, Request(trace.source), trace, place, compute=run.compute) for each in opened)
+    return one, other, EXAMPLE_REVISIONS
 
 
 def _on_same_tokens(opened: Checkpoint, trace: Trace) -> Trace:
@@ -287,6 +317,55 @@ def _by_head(run: Run, differences: Mapping[tuple[str, int], Array], what: str) 
     return head_maps(run, values, what, number=".3g")
 
 
+def _restore(run: Run, right: Run, targets: str | None, word: str | None) -> Iterator[tuple[float, Restored]]:
+    """Patch each layer and position, and each layer and head."""
+    both = two_texts(run, right, targets)
+    return restored(run.opened, both.trace, both.other, both.pairs, question_of(both, word))
+
+
+def _restore_case(run: Run, right: Run, targets: str | None, word: str | None) -> tuple | None:
+    both = two_texts(run, right, targets)
+    if both is None or word is None or not question_of(both, word).is_open(both.trace, both.other):
+        return None
+    return both.trace, both.other, word
+
+
+EVERY_PATCH = OnRequest(
+    "Patch each layer and position, and each head",
+    "patch_map",
+    _restore,
+    _restore_case,
+    icon=":material/play_arrow:",
+    at_once=is_quick,
+)
+
+
+@view("Every patch", code=(restored, sweep), tab=PATCHES, needs=(Need.LOGITS,), on_request=EVERY_PATCH)
+def patches(
+    run: Run,
+    right: Run = RIGHT,
+    targets: str | None = TARGETS,
+    word: str | None = WORD,
+    outcome: Restored | None = None,
+) -> Result:
+    """How much of the difference each layer and position, and each head, restores; a click makes this patch."""
+    facts, shows = _begin_patch(run, right, targets, word)
+    if outcome is None:
+        return Result(shows, facts | {"map": False})
+    shows |= share_maps(run, outcome, {"place": PLACE, "layer": PATCH_LAYER, "at": AT, "head": PATCH_HEAD})
+    return Result(shows, facts | {"map": True, "best": _best(run, outcome), "stacks": [*outcome.streams]})
+
+
+def _best(run: Run, outcome: Restored) -> tuple[str, float] | None:
+    """The head that restores most, and its share."""
+    heads = {name: values for name, values in outcome.heads.items() if np.isfinite(values).any()}
+    if not heads:
+        return None
+    kind = max(heads, key=lambda name: np.nanmax(heads[name]))
+    row, head = np.unravel_index(np.nanargmax(heads[kind]), heads[kind].shape)
+    return Place(kind, run.trace.kind(kind).layers[row], int(head)).title, float(heads[kind][row, head])
+
+
 @view("One patch", code=(Patch, patch_from), tab=PATCHES, needs=(Need.LOGITS,))
 def patch(
     run: Run,
@@ -299,10 +378,10 @@ def patch(
     at: str | None = AT,
 ) -> Result:
     """What the left run makes of one activation of the right run."""
-    facts, shows = _begin_patch(run, right, targets, word)
-    right = second(run, right)
+    facts, _ = _begin_patch(run, right, targets, word)
+    right, shows = second(run, right), {}
     if facts["state"] != "open" or place is None:
-        return Result(shows, facts if place else facts | {"state": facts["state"] if shows == {} else "unread"})
+        return Result({}, facts if place or facts["state"] != "open" else facts | {"state": "unread"})
     both = two_texts(run, right, targets)
     question = question_of(both, word)
     facts |= {"same_target": targets == "same", "problem": "", "writes": _writes(run)}
@@ -380,50 +459,6 @@ def _word_bars(run: Run, both: TwoTexts, patched: Trace, question: Question) -> 
     }
     names = labels(run.opened.tokenizer.tokens(ids))
     return Bars(names, values, ("token", "probability"), (0, 1.05), number=".2%", what="token", height=320)
-
-
-def _restore(run: Run, right: Run, targets: str | None, word: str | None) -> Iterator[tuple[float, Restored]]:
-    """Patch each layer and position, and each layer and head."""
-    both = two_texts(run, right, targets)
-    return restored(run.opened, both.trace, both.other, both.pairs, question_of(both, word))
-
-
-def _restore_case(run: Run, right: Run, targets: str | None, word: str | None) -> tuple | None:
-    both = two_texts(run, right, targets)
-    if both is None or word is None or not question_of(both, word).is_open(both.trace, both.other):
-        return None
-    return both.trace, both.other, word
-
-
-EVERY_PATCH = OnRequest(
-    "Patch each layer and position, and each head", "patch_map", _restore, _restore_case, icon=":material/play_arrow:"
-)
-
-
-@view("Every patch", code=(restored, sweep), tab=PATCHES, needs=(Need.LOGITS,), on_request=EVERY_PATCH)
-def patches(
-    run: Run,
-    right: Run = RIGHT,
-    targets: str | None = TARGETS,
-    word: str | None = WORD,
-    outcome: Restored | None = None,
-) -> Result:
-    """How much of the difference each layer and position, and each head, restores; a click makes this patch."""
-    facts, _ = _begin_patch(run, right, targets, word)
-    if outcome is None:
-        return Result(facts=facts | {"map": False})
-    shows = share_maps(run, outcome, {"place": PLACE, "layer": PATCH_LAYER, "at": AT, "head": PATCH_HEAD})
-    return Result(shows, facts | {"map": True, "best": _best(run, outcome), "stacks": [*outcome.streams]})
-
-
-def _best(run: Run, outcome: Restored) -> tuple[str, float] | None:
-    """The head that restores most, and its share."""
-    heads = {name: values for name, values in outcome.heads.items() if np.isfinite(values).any()}
-    if not heads:
-        return None
-    kind = max(heads, key=lambda name: np.nanmax(heads[name]))
-    row, head = np.unravel_index(np.nanargmax(heads[kind]), heads[kind].shape)
-    return Place(kind, run.trace.kind(kind).layers[row], int(head)).title, float(heads[kind][row, head])
 
 
 THIRD = text("A third sentence", ("", "She put her money in the bank."), key="word_third")

@@ -28,7 +28,7 @@ from model.language import Numeral, tr
 from model.needs import Need
 from model.network.attention import MultiHeadAttention
 from model.run import TAUS, Place, Run
-from pages.views import OnRequest, Result, answer, view
+from pages.views import OnRequest, Result, answer, is_quick, view
 from pages.views.chosen_token import QUERY, query_of
 from pages.views.controls import TAU, number
 from pages.views.shared import axes, probabilities
@@ -43,6 +43,8 @@ from viz.tokens import labels, numbered
 CURVE = np.logspace(-2, 2, 81)
 PANELS = (0.05, 0.5, 1.0, 2.0, 20.0)
 MANY = (0.05, 0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0, 20.0)
+EXAMPLE = 0.25
+"""the temperature that is compared with τ = 1 while nobody has chosen another"""
 SOFT = 4.0
 """temperature up to which a row is asked whether it stays on one key"""
 SCOPES = {"head": "this head", "layer": "all heads of this layer", "everywhere": "every attention"}
@@ -85,21 +87,25 @@ def _softest_head(run: Run) -> dict[str, str]:
 
 @view("Before and after")
 def before_and_after(run: Run) -> Result:
-    """Output and probabilities before and after applying the sidebar's temperature inside the model."""
-    if run.tau == 1:
-        return Result(facts={"tau": 1})
+    """Output and probabilities before and after a temperature inside the model: the sidebar's, or an example."""
+    example = run.tau == 1
+    if example:
+        run = replace(run, scope="everywhere")
+        run = replace(run.decoded(*_changes(run, EXAMPLE)), tau=EXAMPLE)
+    about = {"example": example, "place": run.place.in_words(run.scope)}
     plain, changes = run.decoded(*run.kept), run.trace.interventions
     if Need.LOGITS not in run.opened.features:
         turned = vector_arrays(plain.trace, run.trace)
         tokens, degrees = numbered(list(plain.trace.streams.values())[-1].tokens.labels), turned["degrees"]
         angles = {"turned by": degrees}
         bars = Bars(tokens, angles, ("token", "angle, in degrees"), None, (OKABE_ITO[1],), number=".4f", unit="°")
-        facts = {"writes": False, "degrees": degrees, "most": tokens[int(degrees.argmax())]}
-        return Result({"vectors": replace(bars, height=300)}, facts | _agreement(run, plain, run), turned)
+        facts = about | {"writes": False, "degrees": degrees, "most": tokens[int(degrees.argmax())]}
+        shows = {"vectors": replace(bars, height=300)}
+        return Result(shows, facts | _agreement(run, plain, run), turned, drawn=run)
     after, names = plain.forced(*changes), ("τ = 1", f"τ = {run.tau:g}")
     texts = {"Before, τ = 1": plain.trace.translation, f"After, τ = {run.tau:g}": run.trace.translation}
     shows, facts, numbers = _comparison(plain, after, texts, names)
-    return Result(shows, {"writes": True} | facts | _agreement(run, plain, after), numbers)
+    return Result(shows, about | {"writes": True} | facts | _agreement(run, plain, after), numbers, drawn=run)
 
 
 def _comparison(plain: Run, after: Run, texts: dict[str, str], names: tuple[str, str]) -> tuple[dict, dict, dict]:
@@ -343,22 +349,12 @@ def widths(run: Run, draw: int = DRAW) -> Result:
     )
 
 
-def _outcomes(run: Run) -> Iterator[tuple[float, list[dict[str, Any]]]]:
-    """One line for each of many temperatures: what the model writes, and what it gives to the plain run's text."""
-    plain, free = run.decoded(*run.kept), replace(run, request=replace(run.request, target=None))
-    lines: list[dict[str, Any]] = []
+def _outputs(run: Run) -> Iterator[tuple[float, list[str]]]:
+    """What the model writes at each of many temperatures."""
+    free, written = replace(run, request=replace(run.request, target=None)), []
     for tau in MANY:
-        changes = _changes(run, tau)
-        own, scored = free.decoded(*changes).trace, plain.forced(*changes)
-        line = {
-            "τ": f"{tau:g}",
-            "output": own.translation,
-            "ln probability of the plain output": float(scored.trace.target_log_probabilities.sum()),
-            "mean entropy, all heads (bits)": mean_entropy(scored.trace),
-            "mean entropy, this head (bits)": float(entropy(scored.attention.pattern[run.head]).mean()),
-        }
-        lines.append(line)
-        yield len(lines) / len(MANY), list(lines)
+        written.append(free.decoded(*_changes(run, tau)).trace.translation)
+        yield len(written) / len(MANY), list(written)
 
 
 def _changes(run: Run, tau: float) -> tuple[Intervention, ...]:
@@ -367,29 +363,36 @@ def _changes(run: Run, tau: float) -> tuple[Intervention, ...]:
 
 
 AT_MANY = OnRequest(
-    f"Run at {len(MANY)} temperatures",
+    f"Let it write at {len(MANY)} temperatures",
     "temperature-run-many",
-    _outcomes,
+    _outputs,
     lambda run: (run.trace.checkpoint_hash, replace(run.request, interventions=run.kept), run.place, run.scope),
     icon=":material/play_arrow:",
 )
 
 
 @view("Many temperatures", code=(AttentionTemperature,), needs=(Need.LOGITS,), on_request=AT_MANY)
-def many(run: Run, outcome: list[dict[str, Any]] | None) -> Result:
-    """What the model writes at many temperatures."""
+def many(run: Run, outcome: list[str] | None) -> Result:
+    """What many temperatures make of the plain run's text, and, on request, what the model writes at each."""
     facts = {"count": len(MANY), "place": run.place.in_words(run.scope), "done": outcome is not None}
+    if outcome is None and not is_quick(run):
+        return Result(facts=facts | {"drawn": False})
+    plain = run.decoded(*run.kept)
+    runs, tokens = [plain.forced(*_changes(run, tau)) for tau in MANY], len(plain.trace.next_ids)
+    sums = np.array([one.trace.target_log_probabilities.sum() for one in runs], float)
+    entropies = np.array([mean_entropy(one.trace) for one in runs])
+    shows, facts = {"runs": runs_chart(MANY, sums / tokens, entropies)}, facts | {"drawn": True, "tokens": tokens}
     if outcome is None:
-        return Result(facts=facts)
-    table, plain = pd.DataFrame(outcome), run.decoded(*run.kept).trace
-    tokens = len(plain.next_ids)
-    chart = runs_chart(
-        MANY,
-        table["ln probability of the plain output"].to_numpy() / tokens,
-        table["mean entropy, all heads (bits)"].to_numpy(),
-    )
-    same = int((table["output"] == plain.translation).sum())
-    return Result({"runs": chart, "runs-table": table}, facts | {"same": same, "tokens": tokens})
+        return Result(shows, facts)
+    table = {
+        "τ": [f"{tau:g}" for tau in MANY],
+        "output": outcome,
+        "ln probability of the plain output": sums,
+        "mean entropy, all heads (bits)": entropies,
+        "mean entropy, this head (bits)": [float(entropy(one.attention.pattern[run.head]).mean()) for one in runs],
+    }
+    same = outcome.count(plain.trace.translation)
+    return Result(shows | {"runs-table": pd.DataFrame(table)}, facts | {"same": same})
 
 
 @answer

@@ -51,7 +51,6 @@ def explore(run: Run, query: int = QUERY, key: int = KEY_TOKEN) -> Result:
         key=key,
         names={"query": word.row, "key": word.keys[key]},
         title=f"{say_label(run.place.title)}, {word.name}",
-        sorted=run.key is not None,
         temperature=float(attention.temperature[run.head]),
         taus=[] if attention.sink is not None else list(TAUS),
     )
@@ -66,6 +65,7 @@ def explore(run: Run, query: int = QUERY, key: int = KEY_TOKEN) -> Result:
             "writes": attention.predicts is not None,
             "row": query,
             "gives": word.largest,
+            "chosen": None if run.key is None else word.chosen,
             "one_hot": int((heads[1].max(axis=-1)[chooses] >= ONE_HOT).sum()),
             "choosing": int(chooses.sum()),
         },

@@ -32,6 +32,7 @@ MIDDLE = ("cross_attn", "feed_forward")
 """sub-layers that are not the first of their layer"""
 CANDIDATES = 4
 """most probable tokens of each run in a picture"""
+FIRST_LAYER = 2
 MOST_LISTED = 12
 """changed positions that are patched at first"""
 OTHER_WORDS = {
@@ -209,7 +210,12 @@ def _layers(run: Run, place: str | None) -> dict[int, str]:
     return {layer: str(layer) for layer in layers}
 
 
-PATCH_LAYER = menu("Layer", _layers, key="patch_layer")
+def _first_layer(run: Run, place: str | None) -> int | None:
+    """One from which on patches differ: before layer 0 the word's own embedding restores all there is to restore."""
+    return min(FIRST_LAYER, max(layers)) if (layers := _layers(run, place)) else None
+
+
+PATCH_LAYER = menu("Layer", _layers, _first_layer, key="patch_layer")
 
 
 def _heads(run: Run, place: str | None) -> dict[int, str]:

@@ -41,7 +41,7 @@ from model.proof.mistakes import Lines as WrongLines
 from model.run import Place, Request, Run, decode
 from model.trace import KIND_TITLES, Trace, log_probabilities
 from model.tracer import build_trace
-from pages.views import Need, OnRequest, Result, answer, view
+from pages.views import Need, OnRequest, Result, answer, is_quick, view
 from pages.views.controls import CLICKED_HEAD, another_run, built, choice, menu, number, slider
 from pages.views.part_pictures import head_maps
 from pages.views.shared import axes, log_p_bars
@@ -443,12 +443,15 @@ def importance(
 ) -> Result:
     """What switching off each head alone does to log p of the text, and what switching off many together does."""
     count, tokens = _count(run, of), run.opened.tokenizer.tokens
+    if outcome is None and texts == () and is_quick(run):
+        outcome = run.compute(_score_alone, run.opened, run.trace, tuple(_kinds(run, of)), question, mode)
     facts = {
         "count": count,
         "nothing": texts == NONE_YET,
         "texts": None if outcome is None else len(outcome.texts),
         "left_out": outcome and outcome.left_out,
         "own": texts == (),
+        "pruned": outcome is not None and outcome.curve is not None,
         "replaced": mode == "mean",
         "writes": Need.DECODER in run.opened.features,
         "translates": bool(run.trace.src_tokens),
@@ -458,10 +461,15 @@ def importance(
     }
     if outcome is None or not outcome.scores:
         return Result({}, facts)
+    with_all = outcome.scores[0].log_probabilities
+    shows = {"maps-of-heads": _score_maps(run, outcome.scores), "heads": _list_heads(outcome.scores)}
+    numbers = {f"changes_{one.kind}": one.changes for one in outcome.scores} | {"scores_with_all": with_all}
+    facts["plain"] = with_all.mean()
+    if outcome.curve is None:
+        return Result(shows, facts, numbers)
     gates, curve, plain = prune(outcome.scores, k), outcome.curve, run.trace.interventions
     whole, pruned = (_free(run).decoded(*plain, *off).trace for off in ((), gates))
-    changed, with_all = np.flatnonzero(curve.same == 0), outcome.scores[0].log_probabilities
-    shows = {"maps-of-heads": _score_maps(run, outcome.scores), "heads": _list_heads(outcome.scores)}
+    changed = np.flatnonzero(curve.same == 0)
     if texts:
         sources, written = zip(*outcome.texts, strict=True)
         columns = {"sentence": sources, "what the model wrote": written, "score with all heads, nats": with_all}
@@ -474,14 +482,21 @@ def importance(
         "off": Table(pd.DataFrame({"off, the least important first": list(map(_name, gates))}), most_rows=5),
     }
     facts |= {
-        "plain": with_all.mean(),
         "k": k,
         "same": whole.next_ids == pruned.next_ids,
         "first_changed": int(curve.counts[changed[0]]) if len(changed) else None,
         "every": len(curve.counts) == count + 1,
     }
-    numbers = {f"changes_{one.kind}": one.changes for one in outcome.scores} | {"scores_with_all": with_all}
     return Result(shows, facts, numbers)
+
+
+def _score_alone(opened: Checkpoint, trace: Trace, kinds: Sequence[str], question: ScoredText, mode: str) -> Importance:
+    """What switching off each head alone does to the page's own text: the part of the work that needs no button."""
+    scores = []
+    for kind in kinds:
+        *_, (_, of_kind) = head_scores(opened, (trace,), kind, mode, (question,))
+        scores.append(of_kind)
+    return Importance(((trace.source, trace.translation),), 0, tuple(scores))
 
 
 def _name(gate: HeadGate) -> str:

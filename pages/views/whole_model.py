@@ -18,15 +18,16 @@ from model.network.residual import Residual
 from model.run import Run
 from model.trace import Trace
 from pages import page_of
-from pages.views import Need, OnRequest, Result, answer, view
+from pages.views import Need, OnRequest, Result, answer, is_quick, view
 from pages.views import layer_by_layer as layers
 from pages.views.chosen_token import row_in
 from pages.views.controls import HEAD, KIND, LAYER, choice, pictured
 from pages.views.decoding import STEP as DECODING_STEP
+from pages.views.part_pictures import part_label
 from pages.views.tokens_and_embeddings import POSITION, SIDE
 from pages.views.words import blocks_of
 from viz.canvas.whole_model import TITLES, About, StackRow, Switched, whole_model
-from viz.forms import Canvas
+from viz.forms import Bars, Canvas
 from viz.labels import say_label
 from viz.tokens import labels
 
@@ -98,7 +99,13 @@ def _each_off(run: Run) -> Iterator[tuple[float, dict[str, float]]]:
         yield 1 - np.isnan([*each.values()]).mean(), each
 
 
-EACH_OFF = OnRequest("Switch off each in turn", "whole-each-off", _each_off, lambda run: (run.opened, run.trace))
+EACH_OFF = OnRequest(
+    "Switch off each in turn",
+    "whole-each-off",
+    _each_off,
+    lambda run: (run.opened, run.trace),
+    at_once=is_quick,
+)
 
 
 def _code(run: Run) -> tuple:
@@ -270,14 +277,20 @@ def each_off(run: Run, outcome: dict[str, float] | None = None) -> Result:
     plain = run.trace.log_probability
     rows = [box for box in _boxes(run) if f"{box.name} off" in outcome]
     columns: dict[str, Any] = {"box": [_title(box) for box in rows]}
+    changes: dict[str, np.ndarray] = {}
     for switch, title in (("off", "off"), ("residual", "residual off"), ("norm", "norm off")):
         if switch == "norm" and not any(name.endswith(" norm") for name in outcome):
             continue
         values = np.array([outcome.get(f"{box.name} {switch}", np.nan) for box in rows])
         columns |= {f"log p, {title}": values, f"change, {title}": values - plain}
+        changes[title] = values - plain
     table = pd.DataFrame(columns)
     table.attrs["floats"] = "%.2f"
-    return Result({"each": table}, {"done": True, "plain": plain})
+    names = [
+        part_label(" ".join(map(str, filter(lambda one: one is not None, (b.stack, b.layer, b.part))))) for b in rows
+    ]
+    bars = Bars(names, changes, ("box", "change in log p, nats"), number="+.2f", what="box", unit=" nats")
+    return Result({"changes": bars, "each": table}, {"done": True, "plain": plain})
 
 
 @answer

@@ -11,10 +11,12 @@ import pandas as pd
 import streamlit as st
 
 from model.language import in_this_language, tr
-from model.live_training import HEADS, TEXT, LiveTraining, TrainedModel
+from model.live_training import HEADS, TEXT, LiveTraining, TrainedModel, first_trace
 from model.run import Run
+from model.trace import Trace
 from pages.compute.on_request import clicked
 from pages.compute.queue import in_turns, wait_for_turn
+from pages.compute.runs import compute
 from pages.compute.trainings import HEARTBEAT_SECONDS, KEPT_SECONDS, MOST_LETTERS, Trainings, all_trainings
 from pages.views.heads_and_layers import heads as all_heads
 from pages.widgets import controls
@@ -62,6 +64,13 @@ def _offer_start(trainings: Trainings) -> None:
         of_model = {"live-rate": 1.0, "live-cut": heads, "live-mask": True, "live-scale": True}
         controls.set_controls({ID: name, "live-playing": True} | of_model)
         st.rerun()
+    say("live_training", "At first", text=TEXT)
+    _draw_heads(compute(first_trace, seed, heads))
+
+
+def _draw_heads(trace: Trace) -> None:
+    """The weights of all heads, each kind of attention below the other."""
+    draw(all_heads(Run.of(None, trace, "cross"), kinds=True).shows["mosaic"].drawing, "live-mosaic")
 
 
 def _show_now(trainings: Trainings, name: str, playing: bool) -> None:
@@ -112,8 +121,7 @@ def _show(name: str, training: LiveTraining, playing: bool) -> None:
                 "live-exact",
                 alt="Exact matches so far",
             )
-    run = Run.of(None, trace, "cross")
-    draw(all_heads(run, kinds=True).shows["mosaic"].drawing, "live-mosaic")
+    _draw_heads(trace)
 
 
 def _change(name: str, training: LiveTraining) -> None:

@@ -66,7 +66,10 @@ def test_a_word_is_followed_by_clicks_into_its_head_and_its_matrices(
     until(visitor, query=str(row), key=str(key))
     rows = visitor.page.locator("div.explore .all")
     order = rows.get_by_role("group", name="Order of the heads").get_by_role("button")
-    assert [button.get_attribute("aria-pressed") for button in order.all()] == ["false", "true"]
+    pressed = lambda: [button.get_attribute("aria-pressed") for button in order.all()]  # noqa: E731
+    assert pressed() == ["true", "false"], "a click on a key leaves the order as it is"
+    order.nth(1).click()
+    assert pressed() == ["false", "true"]
     on_key = [trace.attention("encoder_self", layer).pattern[:, row, key] for layer in (0, 1)]
     layer, head = divmod(int(np.concatenate(on_key).argmax()), 4)
     marks = rows.locator("canvas.marks")

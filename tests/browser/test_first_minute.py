@@ -28,7 +28,11 @@ def test_the_home_page_opens_on_a_picture_and_ticks_off_what_a_person_has_done(s
     tour.get_by_text("Move τ ✓").wait_for()
     visitor.settle()
     assert tour.bounding_box()["height"] == pytest.approx(height, abs=2)
-    tour.get_by_role("button").click()
+    for name, control in (("sentence", ".st-key-source textarea"), ("temperature", ".st-key-tau input")):
+        tour.locator(f".st-key-tour-{name} button").click()
+        visitor.page.wait_for_function("control => document.activeElement?.matches(control)", arg=control)
+        visitor.settle()
+    tour.locator(".st-key-tour-close button").first.click()
     tour.wait_for(state="detached")
     visitor.settle()
 

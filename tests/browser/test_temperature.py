@@ -85,6 +85,19 @@ def test_dragging_draws_again_without_a_run_and_letting_go_or_pausing_after_a_ke
     visitor.settle()
 
 
+@pytest.mark.parametrize(("part", "component"), [("Live", "temperature"), ("Move the query", "move_query")])
+def test_every_key_of_the_chosen_row_is_in_sight_on_a_small_laptop(
+    server: str, visitor: Visitor, part: str, component: str
+) -> None:
+    visitor.page.set_viewport_size({"width": 1280, "height": 720})
+    visitor.visit(page(server, source=" ".join(["a dog and a cat"] * 3), part=part))
+    bars = visitor.page.locator(f"div.{component} .bars")
+    assert bars.evaluate("node => node.scrollHeight - node.clientHeight") <= 0
+    shown = bars.locator(".label").evaluate_all("all => all.map((one) => one.getBoundingClientRect().bottom)")
+    assert len(shown) == bars.locator(".numbers").text_content().count("\n") + 1 >= 15
+    assert max(shown) <= bars.evaluate("node => node.getBoundingClientRect().bottom")
+
+
 def test_a_row_of_a_long_sentence_at_the_highest_temperature_is_chosen_by_link_click_and_key(
     server: str, visitor: Visitor, translator: Translator
 ) -> None:

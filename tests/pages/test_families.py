@@ -143,3 +143,11 @@ def test_side_by_side_offers_models_of_the_same_family_alone(open_family):
     app = open_family("pages/side_by_side.py", checkpoint="lm", side_mode="Checkpoints")
     assert not app.exception
     assert "no other checkpoint with these kinds of attention" in said(app)
+
+
+def test_a_language_model_begins_with_a_text_that_can_go_on_and_a_translator_with_a_sentence(open_family) -> None:
+    app = open_family(CONTINUE, checkpoint="lm", new_tokens="3")
+    assert app.text_area(key="source").value[-1].isalnum()
+    app.selectbox(key="checkpoint").set_value("unscaled").run()
+    assert not app.exception
+    assert app.text_area(key="source").value.endswith(".")

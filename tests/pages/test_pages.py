@@ -203,6 +203,21 @@ def test_an_example_a_typed_target_and_reset(open_app: Callable) -> None:
     assert holds(app) == 3
 
 
+def test_a_reset_can_be_taken_back_until_another_sentence_is_typed(open_app: Callable) -> None:
+    app = open_app(source="a dog and a cat", layer="1", tau="2")
+    backs = lambda: [button for button in app.button if button.label == "Back to my sentence"]  # noqa: E731
+    assert not backs()
+    app.button(key="reset").click().run()
+    assert (app.select_slider(key="layer").value, app.select_slider(key="tau").value) == (0, 1)
+    backs()[0].click().run()
+    assert not app.exception
+    assert app.text_area(key="source").value == "a dog and a cat"
+    assert (app.select_slider(key="layer").value, app.select_slider(key="tau").value) == (1, 2)
+    app.button(key="reset").click().run()
+    app.text_area(key="source").set_value("a cat").run()
+    assert not backs()
+
+
 @pytest.mark.usefixtures("fresh_caches")
 def test_a_check_that_fails_is_said_in_words(open_app: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     from model.proof.checks import Check

@@ -136,7 +136,7 @@ def test_where_the_right_side_is_no_other_text_in_the_same_model_a_word_is_chang
             result = view(left, right=given)
             assert result.facts["state"] in ("open", "read")
             assert result.facts["second"] == "a cat and a cat"
-            assert view is side_by_side.patches or "one word changed" in str(result.blocks)
+            assert view is side_by_side.patch or "one word changed" in str(result.blocks)
     assert two_texts.second(left, right) is right
     assert side_by_side.patch(left, right=right).facts["second"] == ""
 
@@ -170,8 +170,6 @@ def test_the_page_patches_and_what_if_opens_the_patch_of_a_link(open_app: Callab
     app = open_app("pages/side_by_side.py", **here, part="Patch", patch_place="stream encoder", patch_layer="1")
     assert not app.exception
     assert "with the patch" in words(app)
-    app.button(key="patch_map").click().run()
-    assert not app.exception
     assert "Most comes back through" in words(app)
     text = (
         f'[["Patch",{{"path":"{stream_path("encoder", 1)}","source":"{RIGHT}",'

@@ -237,7 +237,9 @@ def test_revisions_name_the_head_whose_weights_were_changed(translator, kind: st
     assert {name: np.argwhere(table).tolist() for name, table in drawn.items() if table.any()} == {
         kind: [[layer, head]]
     }
-    assert revisions(run, right=run).facts["state"] == "same"
+    example = revisions(run, right=run).facts
+    assert (example["state"], example["example"]) == ("compared", True)
+    assert not {*example["names"]} & {*found.facts["names"]}, "two small translators stand in for them"
     apart = found.shows["streams"].arrays()
     assert apart
 

@@ -34,7 +34,7 @@ from pages.compute.cache import key_of
 from pages.frame import render
 from pages.frame.render import LABELLED
 from pages.text import STRINGS, languages
-from pages.views import Control, Result, View, controls, decoding, words
+from pages.views import Control, Result, View, call, controls, decoding, words
 from pages.views.controls import slider
 from pages.views.standalone import texts_of, to_html, to_json
 from pages.views.words import Block, pictures
@@ -726,3 +726,67 @@ def test_pictures_and_tables_leave_no_english_of_the_code_in_any_language(
         found += [text for text in alike if text in english_of_the_code() or any(part in text for part in code)]
         found += [text for text in set.union(*seen) if re.fullmatch(r"-\d[\d.,e-]*|-\d\S* (to|bis|到) .*", text)]
     assert not found, "\n".join(sorted(found))
+
+
+FIRST = "translator", "lm", "mlm"
+"""families of which one has what a view needs"""
+READ = {
+    "heads_and_layers": ("All heads in numbers", "Find a head", "Grammar and meaning"),
+    "whole_model": ("All boxes in numbers",),
+    "tokens_and_embeddings": ("Pieces and bytes",),
+    "layer_by_layer": ("Parameters",),
+    "model_card": ("Scores", "Configuration", "Data, terms, limits"),
+    "verification": ("Measured on this run", "All claims in plain words", "Every step of this run"),
+    "side_by_side": ("In numbers",),
+    "paper": ("The paper's results", "The paper's Table 3", "The whole program", "Authors and references"),
+    "glossary": ("Terms", "Interview questions"),
+    "family_tree": ("One sentence, three ways", "Then and now"),
+}
+"""tabs that are to be read: tables, files and texts by what they are about"""
+ELSEWHERE = {
+    "heads_and_layers": ("Over many sentences", "One head over many sentences", "Which heads align words"),
+    "positional_encoding": ("Scores",),
+    "training": ("Attention through training",),
+    "why_attention": ("Measured",),
+}
+"""tabs of what only shipped checkpoints or another scheme of positions have, or is timed on the visitor's machine"""
+
+
+def at_first(view: View, run: Run) -> Result:
+    """As a page opens it: of its work on request only what starts by itself is done."""
+    if not view.on_request:
+        return view(run)
+    before = view(run, outcome=None)
+    starts = view.on_request.at_once
+    if starts is None or not call(starts, run, before.values):
+        return before
+    return view(run, outcome=view._work(run, before.values))
+
+
+def tabs(page: Page) -> Iterator[tuple[str, list[View]]]:
+    """The title and the views of each tab; a page without tabs is one."""
+    together: dict[str, list[View]] = {}
+    for view in page.views:
+        together.setdefault("" if page.stacked else view.tab or view.title, []).append(view)
+    yield from together.items()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGE_LIST if page.name != "learn"], ids=lambda page: page.name)
+def test_no_tab_is_without_a_picture_where_the_model_has_what_it_needs(
+    page: Page, runs: Callable[[str], list[Run]]
+) -> None:
+    """Learn has no tabs: its views stand in stations, after a question."""
+    without = set()
+    for title, views in tabs(page):
+        pictures = (
+            shown
+            for family in FIRST
+            for run in runs(family)[:2]
+            if {*page.needs} <= run.opened.features
+            for view in views
+            if not view.missing(run)
+            for shown in at_first(view, run).shows.values()
+        )
+        if not any(isinstance(shown, Canvas | Form | StableFigure) for shown in pictures):
+            without.add(title)
+    assert without - {*ELSEWHERE.get(page.name, ())} == {*READ.get(page.name, ())}

@@ -38,17 +38,20 @@ def maps(app) -> list[np.ndarray]:
     return [numbers(t["z"]) for t in figure(app, "what_if-maps-of-heads")["data"] if t["type"] == "heatmap"]
 
 
-def test_the_map_is_what_the_model_scores_and_waits_for_the_button(
+def test_the_map_is_what_the_model_scores_and_only_pruning_waits_for_the_button(
     open_app: Callable, translator: "Translator"
 ) -> None:
     app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, kind=CROSS, part=PART, which_mode="by its mean")
     assert not app.exception
-    assert not [c for c in app.get("plotly_chart") if "maps-of-heads" in c.proto.id]
+    (at_first,) = maps(app)
+    assert "Decoded again without" not in words(app)
     scored(app)
+    assert "Decoded again without" in words(app)
     trace = translator.trace(SOURCE, TEXT)
     *_, (_, right) = head_scores(translator, [trace], "cross", "mean")
     (drawn,) = maps(app)
     assert drawn == pytest.approx(right.change, abs=1e-5)
+    assert np.array_equal(at_first, drawn)
     assert app.dataframe[0].value["change, nats"].tolist() == pytest.approx(sorted(right.change.ravel()), abs=1e-5)
     assert f"{right.log_probabilities[0]:.3f} nats".replace("-", "−") in words(app)
 

@@ -15,7 +15,7 @@ from model.interventions import ResidualOff, SublayerOff
 from model.interventions.link import decode, encode
 from model.run import Run
 from pages.frame import render
-from pages.views.whole_model import EACH_OFF, figure
+from pages.views.whole_model import figure
 from tests.pages.figures import words
 from tests.viz.payload import unpack
 from viz.latex import signed
@@ -79,7 +79,6 @@ def test_the_token_chosen_elsewhere_is_the_one_to_begin_with(open_app: Callable,
 
 def test_each_box_off_shows_what_each_run_gives(open_app: Callable, translator: "Translator", sent) -> None:
     app = open_app(PAGE, **TYPED, whole_tab="Each box off")
-    app.button(key=EACH_OFF.key).click().run()
     assert not app.exception
     table = app.dataframe[0].value
     row = table[table["box"] == "Decoder, layer 1: Cross-attention"].iloc[0]

@@ -133,9 +133,8 @@ def explore(
         path: of the attention in a layer.
         texts: labels of the queries, additions to them or none, and labels of the keys.
         **header: stacks, each with a name and its kinds of attention; kind; place, the chosen (layer, head); query and
-            key, their positions; names, of both in words; title, of the picture; sorted, whether the rows of all heads
-            begin in the order of the chosen key; temperature, of the head in the run; taus, those offered for a run,
-            or none; place_title.
+            key, their positions; names, of both in words; title, of the picture; temperature, of the head in the
+            run; taus, those offered for a run, or none; place_title.
     """
     places, weights, allowed = heads
     arrays: dict[str, Array] = {}

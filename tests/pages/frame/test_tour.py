@@ -13,7 +13,8 @@ pytest.importorskip("streamlit")
 def ticked(app) -> int:
     """How many steps are done."""
     links = [link.proto.label for link in app.get("page_link")]
-    return sum(text.endswith("✓") for text in [*links, *(element.value for element in app.markdown)])
+    buttons = [button.label for button in app.button]
+    return sum(text.endswith("✓") for text in [*links, *buttons, *(element.value for element in app.markdown)])
 
 
 def test_a_step_is_ticked_off_when_it_has_been_done(open_app: Callable) -> None:

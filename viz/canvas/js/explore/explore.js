@@ -19,6 +19,7 @@ class View extends Picture {
     this.panel.append(this.chain, this.heads.node);
     root.append(this.chips.node, this.panel, this.tip, this.spoken);
     this.chooses = "query"; // what the next click on a token chooses
+    this.sorted = false; // whether the rows of all heads are in the order of the chosen key
   }
 
   close() {
@@ -32,7 +33,6 @@ class View extends Picture {
     const equations = equationsOf(header, arrays);
     const of = ({ kind, place, sides }) => JSON.stringify([kind, place, sides.map(({ tokens }) => tokens)]);
     const another = !this.header || of(header) !== of(this.header);
-    if (another || header.sorted) this.sorted = header.sorted;
     this.header = header;
     this.boxes = header.boxes.map((box, index) => ({ ...box, parts: equations[index] }));
     this.keys = axisOf("key", header.labels.key.length, header);
@@ -142,7 +142,6 @@ class View extends Picture {
     this.choose("query");
     this.header.key = key;
     this.header.names.key = this.keys.labels[key];
-    this.sorted = true;
     this.say(`${tr("key")} ${this.keyInWords(key)}`);
     this.draw();
     this.send("key", key);

@@ -70,7 +70,7 @@ class Picker {
       one.box.classList.toggle("lit", lit);
       one.box.setAttribute("aria-pressed", String(lit));
       one.box.tabIndex = lit ? 0 : -1;
-      if (lit) this.reveal(one.box);
+      if (lit) requestAnimationFrame(() => this.reveal(one.box)); // once it is laid out
     }
   }
 }

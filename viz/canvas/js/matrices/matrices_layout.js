@@ -37,9 +37,16 @@ function marginsOf(matrix, pen) {
     left: left() + (matrix.rows.groups.length ? 14 : 0),
     slanted,
     top: (slanted ? slanted * 0.8 + 14 : 0) + (columns === "token" || rows === "token" ? 16 : 4) + groups,
-    right: slanted ? 6 + slanted * 0.3 : 6,
+    right: slanted ? 6 + beyondCells(matrix.columns.labels, most, pen) : 6,
     bottom: columns === "token" ? 6 : 32,
   };
+}
+
+// How far slanted labels reach beyond the last column, at most `most` long each, if its cells are as narrow as they may be.
+function beyondCells(labels, most, pen) {
+  const narrow = CELL_WIDTH.token[0];
+  const reach = (label, column) => Math.min(pen.measureText(label).width, most) * Math.cos(SLANT) - (labels.length - column - 0.5) * narrow;
+  return Math.max(...labels.map(reach), 0);
 }
 
 // Sets cellWidth, cellHeight and margins on each matrix of the equations; `compact`: with less room for words.

@@ -201,7 +201,8 @@ class View extends Picture {
     const widest = room === null ? TALLEST : tallest;
     const size = Math.round(wide ? Math.min(this.width * 0.58, widest * 1.3) : this.width);
     this.view = viewOf(this, size, Math.min(tallest, size));
-    if (wide) this.row.panel.style.height = `${this.view.height}px`;
+    const { height } = this.view;
+    if (wide) this.row.panel.style.height = `${room === null ? heightOfRow(height, this.header.keys.length) : height}px`;
     else this.row.panel.style.removeProperty("height");
     const range = colourRange([tr("attention weight of a key")], "0", this.table, "1");
     const border = element("span", "", tr("thin lines: beyond them another key gets the largest weight"));

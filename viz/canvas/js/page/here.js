@@ -10,6 +10,7 @@ const MOVES = {
   ArrowRight: ["head", 1],
 };
 
+const STEPS = { sentence: ".st-key-source textarea", temperature: ".st-key-tau input" }; // of the tour -> its control
 const STACKED = "(max-width: 768px)"; // as in the style sheet
 
 class View {
@@ -113,6 +114,8 @@ class View {
   click({ target }) {
     const { kind, query } = target.closest(".sentence [data-query]")?.dataset ?? {};
     if (kind) this.send("move", { kind, query: Number(query) });
+    const step = Object.keys(STEPS).find((name) => target.closest(`.st-key-tour-${name} button`));
+    if (step) focusControl(STEPS[step]);
   }
 
   key(event) {
@@ -126,6 +129,13 @@ class View {
     const wanted = this.place[what] + by;
     if (what === "layer" ? layers.includes(wanted) : wanted >= 0 && wanted < heads) this.go({ [what]: wanted });
   }
+}
+
+// Where the sidebar is closed, it opens first.
+function focusControl(selector) {
+  const seen = () => [...document.querySelectorAll(selector)].find((node) => node.closest(".stElementContainer")?.offsetParent);
+  if (!seen()) document.querySelector("[data-testid=stExpandSidebarButton]")?.click();
+  setTimeout(() => seen()?.focus(), seen() ? 0 : 400);
 }
 
 function isRunning() {

@@ -109,7 +109,8 @@ class View extends Picture {
   // In Present, what the slider leaves of the window; else what the page leaves of it.
   stageHeight(wide) {
     const room = roomOf(this.root);
-    const onPage = wide ? roomBelow(ABOVE_STAGE, LOWEST, TALLEST) : TALLEST;
+    const beside = roomBelow(ABOVE_STAGE, LOWEST, TALLEST);
+    const onPage = wide ? heightOfRow(beside, this.weights.columns.size) : TALLEST;
     const height = room === null ? onPage : Math.max(room - this.control.offsetHeight, 200);
     this.root.classList.toggle("present", room !== null);
     this.stage.style.height = room !== null || wide ? `${height}px` : "";

@@ -3,6 +3,9 @@
 // and all numbers in one text: an element for each key would take most of the time of a move.
 
 const BAR_HEIGHT = 13; // pixels
+const LINES = [15, 20]; // pixels of a key's line at least and at most
+const ROW_HEAD = 70; // pixels of what stands above the bars
+const MOST_ROW = 620; // pixels to which many keys may make the panel grow; more of them scroll
 
 class RowBars {
   constructor(spoken) {
@@ -58,9 +61,10 @@ class RowBars {
     });
   }
 
-  // Call this when the panel's width or the number of keys has changed.
+  // Call this when the panel's size or the number of keys has changed. All keys are in sight if they find room.
   measure(keys) {
-    this.line = parseFloat(getComputedStyle(this.bars).lineHeight);
+    this.line = clamp(Math.floor(this.bars.clientHeight / keys), ...LINES);
+    this.bars.style.lineHeight = `${this.line}px`;
     const ratio = window.devicePixelRatio || 1;
     this.tracks.style.height = `${this.line * keys}px`;
     this.width = this.tracks.clientWidth;
@@ -92,6 +96,11 @@ class RowBars {
     const where = columns.labels[weights.indexOf(most)];
     this.spoken.textContent = tr("Row {row}: most, {weight}, on {key}", { row: nameOf(rows, this.chosen), weight: fixed(most, 3), key: where });
   }
+}
+
+// The height of the panel: that of what stands beside it, or as much as the keys need.
+function heightOfRow(beside, keys) {
+  return Math.max(beside, Math.min(ROW_HEAD + LINES[0] * keys, MOST_ROW));
 }
 
 // In bits; 0 log 0 = 0.
