@@ -153,7 +153,7 @@ def test_the_tokens_of_a_shipped_log(name: str, millions: float) -> None:
 def test_a_copy_is_fine_tuned_on_request(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(family_tree, "held_out_pairs", lambda _: [])
     waiting = uses(run, outcome=None)
-    assert waiting.facts == {"done": False}
+    assert waiting.facts["done"] is False
     done = uses(run)
     text = " ".join(texts_of(done.blocks))
     assert done.facts["own"][1] > done.facts["own"][0]
