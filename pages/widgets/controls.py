@@ -649,7 +649,7 @@ def replace_missing(key: str, options: Options, default: Any, notes: list[str] |
     state, asked = st.session_state, st.query_params.get(key)
     if key not in state and asked is not None and asked not in labels.values():
         text = tr(
-            "The link asks for a {control} that does not exist; {shown} is shown instead.",
+            "The link asks for something that does not exist here ({control}); {shown} is shown instead.",
             control=key,
             shown=labels[default],
         )

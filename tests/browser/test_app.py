@@ -115,7 +115,7 @@ def test_a_forged_link_shows_the_page_with_a_note_and_so_do_a_hundred_thousand_c
 ) -> None:
     forged = {"source": "<img src=x onerror=alert(1)>", "layer": "99999999999999999999", "tau": "<b>", "kind": "x"}
     visitor.visit(f"{server}/?{urlencode(forged)}")
-    assert visitor.page.get_by_text("The link asks for a").count() == 3
+    assert visitor.page.get_by_text("The link asks for").count() == 3
     wait_for_query(visitor, {"source": forged["source"]})
     assert visitor.page.locator("img[src=x]").count() == 0
     visitor.page.get_by_role("textbox", name="Source sentence").evaluate(

@@ -35,7 +35,7 @@ def test_languages_are_chosen_in_the_sidebar_and_are_those_of_the_link(open_page
     chosen = [app.selectbox(key=key) for key in ("source_language", "target_language")]
     assert [each.value for each in chosen] == ["fr", opened.chosen_languages[1]]
     assert set(chosen[0].options) == set(opened.languages)
-    assert any("is not there" in note.value for note in app.info)
+    assert any("does not exist" in note.value for note in app.info)
 
 
 def test_a_file_of_a_trace_brings_its_languages(folder: Path, tmp_path: Path, monkeypatch) -> None:

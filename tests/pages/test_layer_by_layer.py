@@ -161,8 +161,8 @@ def test_a_forged_link_gets_a_note(open_app: Callable, value: str) -> None:
     keys = ("layers_stack", "layers_token", "layers_step", "layers_measure", "layers_tab", "layers_dimension")
     app = open_app(PAGE, **TYPED, **dict.fromkeys((*keys, "layers_every", "layers_neurons"), value))
     assert not app.exception
-    assert "asks for a token that is not there" in words(app)
-    assert "asks for a step that is not there" in words(app)
+    assert "does not exist here (token)" in words(app)
+    assert "does not exist here (step)" in words(app)
 
 
 @pytest.mark.parametrize("page", ["layer_by_layer", "whole_model"])

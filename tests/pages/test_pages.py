@@ -138,7 +138,7 @@ def names_in_links(app) -> set[str]:
 
 def test_a_forged_link_is_answered_with_a_note(open_app: Callable) -> None:
     app = open_app(layer="7", position="1000")
-    assert "asks for a layer that does not exist; 0 is shown" in said(app)
+    assert "does not exist here (layer); 0 is shown" in said(app)
     assert "asks for a number that “Position, 0 to " in said(app)
 
 

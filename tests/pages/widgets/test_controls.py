@@ -181,7 +181,7 @@ def test_what_is_no_longer_offered_falls_back() -> None:
         "choice": 0,
         "several": [2],
     }
-    assert app.session_state["notes"] == ["There is no choice 9 here; you see zero instead."]
+    assert app.session_state["notes"] == ["There is no choice 9 here; zero is shown instead."]
     app.button[0].click().run()
     assert app.session_state["last"] == 5
 
@@ -191,7 +191,7 @@ def test_a_link_to_nothing_says_so() -> None:
     app.query_params["choice"] = "third"
     app.run()
     assert not app.exception
-    assert app.session_state["notes"] == ["The link asks for a choice that is not there; you see zero instead."]
+    assert app.session_state["notes"] == ["The link asks for something that does not exist here (choice); zero is shown instead."]
 
 
 @pytest.mark.parametrize("value", ["99", "-1", "nan", "<b>x</b>", "None"])
