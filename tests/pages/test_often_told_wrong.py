@@ -55,7 +55,7 @@ def test_a_claim_gets_its_verdict_at_once_or_when_its_button_is_pressed(open_app
         if name:
             app.button(key=f"claim-{name}").click().run()
         assert not app.exception
-        assert len(re.findall("(?:Holds|not hold|told) here", words(app))) == told + bool(name)
+        assert len(re.findall("(?:Holds|not hold|decided) here", words(app))) == told + bool(name)
 
 
 @pytest.mark.parametrize("checkpoint", ["lm", "mlm"])

@@ -202,7 +202,7 @@ def test_what_does_not_fit_is_a_sentence(own):
         (lambda: Patch("../etc", np.zeros((2, 3))), "must name a hook point"),
         (lambda: patch_from(opened, longer, "encoder.layers.7.self_attn.z"), "no hook point"),
         (lambda: opened.rerun(trace, (Patch("encoder.layers.0.z", np.zeros((2, 3))),)), "the nearest are encoder"),
-        (lambda: opened.rerun(trace, (Patch(stream, np.zeros((2, 3))),)), r"the shape \(2, 3\), but"),
+        (lambda: opened.rerun(trace, (Patch(stream, np.zeros((2, 3))),)), r"shape \(2, 3\), but"),
         (lambda: opened.rerun(trace, (patch_from(opened, longer, stream),)), "has .* in this run"),
         (lambda: opened.rerun(trace, (patch_from(opened, longer, f"{z[:-1]}pattern", (0,)),)), "has .* in this run"),
         (lambda: opened.rerun(trace, (PatchFrom(stream, OTHER),)), "are not known yet"),

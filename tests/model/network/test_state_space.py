@@ -166,9 +166,9 @@ def test_whatever_is_no_letter_or_digit_is_left_out(typed: str, read: str) -> No
     [
         *((typed, "Type pairs of a letter and a digit") for typed in ("", "🐕", "a", "7", "a3", "a3 k7", "3a 7k a")),
         *((typed, "Type pairs of a letter and a digit") for typed in ("ab3 a", "a34 a", "a3 k7 7", "3", "a3 " * 9)),
-        ("a3 k7 f", "The last letter, f, stands in no pair"),
-        ("a3 a4 a", "The letter a stands in two pairs"),
-        ("b1 a3 " + "a3 " * 10_000 + "a", "The letter a stands in two pairs"),
+        ("a3 k7 f", "The last letter, f, is in no pair"),
+        ("a3 a4 a", "The letter a is in two pairs"),
+        ("b1 a3 " + "a3 " * 10_000 + "a", "The letter a is in two pairs"),
     ],
 )
 def test_a_text_that_is_no_question_is_refused_with_what_to_type(typed: str, sentence: str) -> None:
