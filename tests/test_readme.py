@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from plotly.offline import get_plotlyjs
 
 from model.checkpoints.translator import Translator
 from model.run import Run
-from pages.views import masks
+from pages.views import Result, masks
 from pages.views.heads_and_layers import all_heads
 from tests.model.checkpoints.huggingface.folders import save_chat_model
 
@@ -150,9 +151,31 @@ def test_a_tab_in_a_notebook_takes_no_more_than_its_picture_needs(translator: Tr
     run = Run.of(translator, translator.trace("A dog."))
     page = html.unescape(masks.orders(run)._repr_html_())
     assert len(page) < 2.5e6
-    (code,) = re.findall(r"unpack\('([^']+)'\)", page)
+    (code,) = re.findall(r"bring\('([^']+)'\)", page)
     assert gzip.decompress(base64.b64decode(code)).decode() == get_plotlyjs()
-    assert "unpack(" not in all_heads(run)._repr_html_()
+    assert not _brings_plotly(all_heads(run))
+
+
+def test_in_a_notebook_the_first_cell_that_draws_with_plotly_brings_it(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when it runs again; a cell without Plotly is not the first, and without cells each output has its own."""
+    run = Run.of(translator, translator.trace("A dog."))
+    shell = SimpleNamespace(parent_header={})
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert [_brings_plotly(masks.orders(run)) for _ in range(2)] == [True, True]
+    brings = {}
+    for turn, (cell, result) in enumerate(zip("abcb", (all_heads(run), *[masks.orders(run)] * 3), strict=True)):
+        shell.parent_header = {"metadata": {"cellId": cell}}
+        brings[turn, cell] = _brings_plotly(result)
+    assert brings == {(0, "a"): False, (1, "b"): True, (2, "c"): False, (3, "b"): True}
+    monkeypatch.setitem(sys.modules, "google.colab", SimpleNamespace())
+    shell.parent_header = {"metadata": {"cellId": "c"}}
+    assert _brings_plotly(masks.orders(run))
+
+
+def _brings_plotly(result: Result) -> bool:
+    return "bring('" in html.unescape(result._repr_html_())
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/notebook.md", "docs/huggingface.md"])

@@ -253,15 +253,42 @@ async function unpack(code) {
 """
 
 
+SHARE = """
+// A frame that may not look at the window around it has its own.
+const shared = () => { try { return (parent.attentionExplorer ??= {}); } catch { return {}; } };
+function bring(code) {
+  shared().plotly = code;
+  unpack(code);
+}
+async function borrow(missing) {
+  for (let asked = 0; asked < 100 && !shared().plotly; asked += 1) await new Promise((again) => setTimeout(again, 100));
+  if (shared().plotly) await unpack(shared().plotly);
+  else for (const [[place]] of waiting) document.getElementById(place).textContent = missing;
+}
+"""
+
+
 def plotly_script() -> str:
     """Plotly itself, for the head of a page with its figures."""
     return f"<script>{get_plotlyjs()}</script>"
 
 
 def packed_plotly_script() -> str:
-    """The same in a third of the bytes; browsers since 2023 unpack it, and what was to be drawn waits for that."""
+    """The same in a third of the bytes; browsers since 2023 unpack it, and what was to be drawn waits for that.
+
+    Pages in other frames of the window have it, too: see `borrowed_plotly_script`.
+    """
     packed = base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()
-    return f"<script>{UNPACK}unpack('{packed}');</script>"
+    return f"<script>{UNPACK}{SHARE}bring('{packed}');</script>"
+
+
+def borrowed_plotly_script(missing: str) -> str:
+    """Plotly from a page in another frame of the same window, as soon as it is there.
+
+    Args:
+        missing: the sentence that stands in place of the figures where no page brings it.
+    """
+    return f"<script>{UNPACK}{SHARE}borrow({json.dumps(missing)});</script>"
 
 
 def figure_html(figure: Any) -> str:

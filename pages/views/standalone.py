@@ -3,7 +3,8 @@
 import html
 import json
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,15 @@ from markdown_it.token import Token
 from model.language import language, tr
 from pages.views import Result, Run
 from pages.views.words import Block
-from viz.drawing import Drawing, figure_html, html_page, mounting_scripts, packed_plotly_script, plotly_script
+from viz.drawing import (
+    Drawing,
+    borrowed_plotly_script,
+    figure_html,
+    html_page,
+    mounting_scripts,
+    packed_plotly_script,
+    plotly_script,
+)
 from viz.forms import Canvas, Document, Form, Outcome, Table, Texts
 from viz.html import word_diff
 from viz.labels import say_label, say_table
@@ -61,17 +70,31 @@ MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").use(_add_fo
 
 def as_output(result: Result) -> str:
     """The output of a notebook's cell: a page of its own in an <iframe>, as of viz.notebook."""
-    return framed(result.view.title, to_html(result.view.title, [result], FIT, packed=True))
+    return framed(result.view.title, to_html(result.view.title, [result], FIT, _plotly_of_cell))
 
 
-def to_html(title: str, results: Sequence[Result], more: str = "", packed: bool = False) -> str:
+def _plotly_of_cell() -> str:
+    """The script of an output that draws with Plotly: the first such cell of a notebook brings it, whenever it runs.
+
+    So does every cell where the kernel is not told which one it runs, or where outputs cannot reach one another.
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    header = getattr(shell, "parent_header", None) or {}
+    cell = header.get("metadata", {}).get("cellId")
+    if cell is None or "google.colab" in sys.modules or vars(shell).setdefault("cell_with_plotly", cell) == cell:
+        return packed_plotly_script()
+    missing = tr("The cell that brings Plotly is gone. Restart the kernel and run this cell again.")
+    return borrowed_plotly_script(missing)
+
+
+def to_html(title: str, results: Sequence[Result], more: str = "", plotly: Callable[[], str] = plotly_script) -> str:
     """One HTML page with these results, complete.
 
     Args:
         title: of the page.
         results: of views of one run.
         more: HTML at its end.
-        packed: Plotly takes a third of the bytes, and a browser of 2023 or later.
+        plotly: makes the script that has Plotly, if anything is drawn with it.
     """
     drawings: dict[int, Drawing] = {}
     body = "".join(_section(result, drawings) for result in results)
@@ -82,7 +105,7 @@ def to_html(title: str, results: Sequence[Result], more: str = "", packed: bool 
         for t in traces.values()
     )
     footer = "".join(f"<footer dir='auto'>{html.escape(foot)}</footer>" for foot in feet)
-    script = "" if "Plotly.newPlot(" not in body else packed_plotly_script() if packed else plotly_script()
+    script = plotly() if "Plotly.newPlot(" in body else ""
     return html_page(title, f"{body}{footer}{mounting_scripts(drawings)}{more}", f"{script}{STYLE}")
 
 

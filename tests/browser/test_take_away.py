@@ -2,9 +2,11 @@
 
 import base64
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 from xml.etree import ElementTree
@@ -184,6 +186,28 @@ def test_outputs_in_an_exported_notebook_show_the_run_without_a_network(
         page.frame_locator("iframe").nth(3).locator(".js-plotly-plot .main-svg").first.wait_for()
         for frame in page.frames[1:]:
             frame.wait_for_function("frameElement.clientHeight === document.documentElement.scrollHeight")
+
+
+def test_a_cell_takes_plotly_from_another_output_or_says_what_to_do(
+    browser: "Browser", tmp_path: Path, translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = SimpleNamespace()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    outputs = []
+    for cell in "ab":
+        shell.parent_header = {"metadata": {"cellId": cell}}
+        outputs.append(masks.orders(Run.of(translator, translator.trace(SOURCE)))._repr_html_())
+    assert len(outputs[1]) < len(outputs[0]) / 3
+    # The one that has it may be below the others.
+    (tmp_path / "both.html").write_text(
+        f"<!DOCTYPE html><div id=picture-0>{''.join(reversed(outputs))}</div>", encoding="utf-8"
+    )
+    with opened_offline(browser, tmp_path / "both.html") as page:
+        for n in range(2):
+            page.frame_locator("iframe").nth(n).locator(".js-plotly-plot .main-svg").first.wait_for()
+    (tmp_path / "one.html").write_text(f"<!DOCTYPE html><div id=picture-0>{outputs[1]}</div>", encoding="utf-8")
+    with opened_offline(browser, tmp_path / "one.html") as page:
+        page.frame_locator("iframe").get_by_text("Restart the kernel").first.wait_for()
 
 
 def number_read_out(frame: "FrameLocator", picture: str, key: str, pattern: str) -> float:

@@ -191,7 +191,9 @@ def test_a_link_to_nothing_says_so() -> None:
     app.query_params["choice"] = "third"
     app.run()
     assert not app.exception
-    assert app.session_state["notes"] == ["The link asks for something that does not exist here (choice); zero is shown instead."]
+    assert app.session_state["notes"] == [
+        "The link asks for something that does not exist here (choice); zero is shown instead."
+    ]
 
 
 @pytest.mark.parametrize("value", ["99", "-1", "nan", "<b>x</b>", "None"])

@@ -202,7 +202,7 @@ def test_letters_that_the_font_lacks_are_said_and_never_drawn_as_boxes(text: str
 def test_what_is_not_drawn_here_is_said_before_anything_is_drawn() -> None:
     odd = figure([scatter(x=[1], y=[1], mode="markers", marker={"symbol": "asterisk"})])
     assert "asterisk" in reason_not_to_draw(odd)
-    assert reason_not_to_draw(figure([{"type": "surface", "z": [[1]]}])) .endswith("surface")
+    assert reason_not_to_draw(figure([{"type": "surface", "z": [[1]]}])).endswith("surface")
     assert {name: reason_not_to_draw(form) for name, form in FORMS.items()} == dict.fromkeys(FORMS, "")
 
 
