@@ -101,8 +101,8 @@ def test_each_tab_works_for_each_model_and_offers_the_part_where_it_is_missing(
     }
     offered = [button for button in app.button if button.key == "open-with"]
     assert bool(offered) == missing.get(tab, False)
-    without = tab == "The five parts" or (tab, checkpoint) == ("RoPE", "alibi")
-    assert bool(app.get("plotly_chart")) != without, "only a table, and what adds nothing, have nothing to draw"
+    without = (tab, checkpoint) == ("RoPE", "alibi")
+    assert bool(app.get("plotly_chart")) != without, "what adds nothing has nothing to draw"
 
 
 def test_the_button_opens_a_model_with_the_part_on_the_same_tab(open_since: Callable) -> None:

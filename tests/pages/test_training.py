@@ -95,7 +95,7 @@ def test_each_family_shows_the_score_that_its_own_log_has(name: str, column: str
     for drawn, logged in zip(curves, ("train_loss", "dev_loss", column, "tokens_per_second"), strict=True):
         assert np.array_equal(numbers(drawn["y"]), log[logged].to_numpy(), equal_nan=True), logged
     assert "log.csv lacks" not in said(page)
-    several = "This log holds several runs: by step 3,800, 7,550, 9,800, 13,550 and 14,550"
+    several = "This log holds several runs: by steps 3,800, 7,550, 9,800, 13,550 and 14,550"
     assert (several in said(page)) == (name == "everyday-lm")
 
 
