@@ -202,12 +202,9 @@ the small model that gets an induction head is not beside it, and timings do not
 BUTTONS = {
     "Patterns": ("pattern_sweep",),
     "Which heads align words": ("align_heads",),
-    "Each box off": ("whole-each-off",),
     "Which heads matter": ("which_go",),
     "Many temperatures": ("temperature-run-many",),
     "Broken on purpose": ("mistake_check",),
-    "Other weights, same output?": ("explain_swap",),
-    "Value zeroing": ("explain_zero",),
 }
 TWO_TEXTS = {"side_mode": "Sentences", "side_sentence": "A dog sleeps."}
 OF_TAB = {"Patch": TWO_TEXTS, "One word in two sentences": TWO_TEXTS}
