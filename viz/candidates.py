@@ -82,6 +82,7 @@ def alternatives(tokens: Sequence[str], probabilities: Array, written: int, voca
         series={"probability": with_rest(probabilities)},
         markers=[marker],
         chosen=written,
+        title="probability",
         **form,
     )
 

@@ -382,8 +382,9 @@ def many(run: Run, outcome: list[str] | None) -> Result:
     sums = np.array([one.trace.target_log_probabilities.sum() for one in runs], float)
     entropies = np.array([mean_entropy(one.trace) for one in runs])
     shows, facts = {"runs": runs_chart(MANY, sums / tokens, entropies)}, facts | {"drawn": True, "tokens": tokens}
+    numbers = {"temperatures": np.array(MANY), "log_probabilities": sums, "entropies": entropies}
     if outcome is None:
-        return Result(shows, facts)
+        return Result(shows, facts, numbers)
     table = {
         "τ": [f"{tau:g}" for tau in MANY],
         "output": outcome,
@@ -392,7 +393,7 @@ def many(run: Run, outcome: list[str] | None) -> Result:
         "mean entropy, this head (bits)": [float(entropy(one.attention.pattern[run.head]).mean()) for one in runs],
     }
     same = outcome.count(plain.trace.translation)
-    return Result(shows | {"runs-table": pd.DataFrame(table)}, facts | {"same": same})
+    return Result(shows | {"runs-table": pd.DataFrame(table)}, facts | {"same": same}, numbers)
 
 
 @answer

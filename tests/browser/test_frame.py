@@ -47,16 +47,20 @@ TALLER: dict[str, dict[str, str]] = {
     "training": {
         "One training step": "begins with the pair and what the step changed",
         "Norm and residual": "begins with a table of all trainings",
+        "Train it in front of you": "every head of a model of 2 + 2 layers",
     },
     "what_if": {
+        "Which heads matter": "begins with six choices: of what, measured on what",
         "Force a prefix": "begins with the words to choose from",
         "Broken on purpose": "begins with the lines of code that are wrong",
     },
     "side_by_side": {
         "Compare": "below the choice of both sides, rows of two heads",
         "Patch": "begins with both sentences",
+        "Revisions": "below the choice of both sides, and which two they are",
         "One word in two sentences": "begins with the choice of the sentences",
     },
+    "often_told_wrong": {"": "below the first claim, whose picture waits for a button"},
     "paper": {"Figures 3 to 5": "a row for each word of the paper's sentences"},
     "why_attention": {
         "Recurrence and attention": "three models, one below the other, each with its layers",

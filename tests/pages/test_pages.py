@@ -22,7 +22,7 @@ pytest.importorskip("streamlit")
 OTHER_FAMILIES = (Need.LANGUAGE_MODEL, Need.MASKED_MODEL)
 """what no translator has; tests/pages/test_families.py opens the pages that need it"""
 ALL_PAGES = [page.path for pages in PAGES.values() for page in pages if not set(page.needs) & set(OTHER_FAMILIES)]
-WITHOUT_NUMBERS = ("pages/glossary.py", "pages/often_told_wrong.py")
+WITHOUT_NUMBERS = ("pages/glossary.py",)
 WITH_NUMBERS = [path for path in ALL_PAGES if path not in WITHOUT_NUMBERS]
 """that show something of the run, and can be exported"""
 TWO_PAGES = ["pages/translate.py", "pages/masks.py"]
