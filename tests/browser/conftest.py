@@ -1,6 +1,7 @@
 """The app in headless Chromium, served by a process of its own."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -51,6 +52,12 @@ Element.prototype.animate = function (...args) {
 """Animations end as they begin: an expander takes half a second to open, and its buttons move away below a click."""
 
 
+FOOT = re.compile(
+    "checks hold|The picture is the model|Nothing to show yet"
+    "|Prüfungen bestanden|Das Bild ist das Modell|Noch nichts zu sehen"
+    "|项检验成立|图就是模型|暂无内容"
+)
+"""what ends a page, in its three languages"""
 UP_TO_DATE = """() => new Promise((done) =>
     requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"""
 """Two frames later React has handed on what an act changed, and a run that it asks for has been asked for."""
@@ -239,7 +246,7 @@ class Visitor:
             self.page.wait_for_timeout(10)
 
     def _wait_until_drawn(self) -> None:
-        foot = self.page.locator("text=/checks hold|The picture is the model|Nothing to show yet/")
+        foot = self.page.get_by_text(FOOT)
         foot.or_(self.page.locator(".st-key-present-row .way")).first.wait_for(state="attached")
         # What a run sends may make the page ask for the next one.
         settled = False
