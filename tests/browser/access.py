@@ -164,7 +164,8 @@ def check_widths(visitor: Visitor, turn: int) -> None:
         # Pictures are drawn again a moment after the window has changed.
         with suppress(TooLong):
             visitor.page.wait_for_function(f"!({OUTSIDE})().length", timeout=15_000, polling=300)
-        assert (width, visitor.page.evaluate(OUTSIDE)) == (width, [])
+        outside = visitor.page.evaluate(OUTSIDE)
+        assert outside == [], (width, outside)
 
 
 def check_phone(visitor: Visitor) -> None:

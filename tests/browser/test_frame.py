@@ -47,7 +47,6 @@ TALLER: dict[str, dict[str, str]] = {
     "training": {
         "One training step": "begins with the pair and what the step changed",
         "Norm and residual": "begins with a table of all trainings",
-        "Train it in front of you": "every head of a model of 2 + 2 layers",
     },
     "what_if": {
         "Which heads matter": "begins with six choices: of what, measured on what",
