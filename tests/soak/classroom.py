@@ -85,14 +85,17 @@ class Visitor:
         return self.session.go(self.rng.choice(list_pages()))
 
     def _change_patches(self) -> float:
-        """Ask for every patch between two sentences; every other time, leave while the model runs, and come back."""
+        """See every patch between two sentences; every other time, leave while the model runs anew, and come back."""
         self.session.query[OPEN_TAB] = "Patch"
         seconds = self.session.go("side_by_side")
         self.session.query.pop(OPEN_TAB, None)
         self.maps += 1
+        # The patches of a short text are there at once; those of a long one wait for a button.
+        waits = self.session.has("patch_map")
         if self.maps % 2 == 0:
-            return seconds + self.session.change({"patch_map": True})
-        self.session.ask({"patch_map": True})
+            return seconds + (self.session.change({"patch_map": True}) if waits else 0)
+        self.typed += 1
+        self.session.ask({"patch_map": True} if waits else {"source": write_sentence(self.number, self.typed)})
         self.session.close()
         self.session = self._enter()
         return seconds + self.session.open()

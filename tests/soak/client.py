@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -129,6 +129,12 @@ class Session:
 
     def _of(self, kind: str) -> list[Element]:
         return [element for element in self.elements.values() if element.WhichOneof("type") == kind]
+
+    def has(self, key: str) -> bool:
+        """Whether the page has this widget."""
+        with suppress(KeyError):
+            return bool(self._widget(key).id)
+        return False
 
     def _widget(self, key: str) -> Any:
         for element in self.elements.values():
