@@ -273,7 +273,7 @@ class View:
 
 
 def is_short(run: Run) -> bool:
-    """Whether the run has so few tokens that work of a model of any size may start by itself."""
+    """Whether the run has so few tokens that work on it may start by itself, whatever the size of the model."""
     return sum(len(stream.tokens) for stream in run.trace.streams.values()) <= QUICK_TOKENS
 
 

@@ -965,12 +965,13 @@ def _aligned_beforehand(run: Run, facts: Mapping[str, Any]) -> Result:
         measured = read_heads(run.opened)
     except ValueError:
         return Result(facts=facts)
-    layers, heads = (run.trace.kind("cross")), [one for one in measured.heads if one.kind == "cross"]
-    rates = np.array([one.mean.get("errors", np.nan) for one in heads], float).reshape(len(layers.layers), -1)
+    kind = run.trace.kind("cross")
+    of_layers = [[measured.head("cross", layer, head) for head in range(kind.heads)] for layer in kind.layers]
+    rates = np.array([[one.mean.get("errors", np.nan) for one in heads] for heads in of_layers], float)
     if np.isnan(rates).all():
         return Result(facts=facts)
     scale = Scale(0, 1, WEIGHTS, "alignment<br>error rate<br>0 to 1")
-    rows = [say_label(f"layer {layer}") for layer in layers.layers]
+    rows = [say_label(f"layer {layer}") for layer in kind.layers]
     columns = [say_label(f"head {head}") for head in range(rates.shape[1])]
     maps = {"": Map(rates, ~np.isnan(rates), scale, "alignment error rate")}
     return Result(
@@ -1003,7 +1004,6 @@ def _alignment_table(found: AlignmentReport, places: Sequence[dict[str, Any]], o
 
 
 PRODUCTS = {"qk": "W_Q W_Kᵀ", "ov": "W_V W_O"}
-"""the same in a text"""
 
 
 @answer

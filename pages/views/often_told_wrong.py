@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from model.analysis.heads.evenness import evenness, mean_evenness, row_evenness, untrained_evenness
+from model.analysis.heads.evenness import SEEDS, evenness, mean_evenness, row_evenness, untrained_evenness
 from model.analysis.heads.many_sentences import ManySentences, read_heads
 from model.analysis.heads.removal import Removal, remove_heads, remove_sublayers
 from model.analysis.positions.shift import shift_positions
@@ -199,7 +199,8 @@ def untrained(run: Run, outcome: np.ndarray) -> Result:
     """The evenness of the rows of models with random weights, and of this model."""
     trained = mean_evenness(run.trace)
     facts = {"holds": bool(outcome.min() > 0.95), "untrained": outcome.tolist(), "trained": trained}
-    models = {f"random weights, seed {seed}": share for seed, share in enumerate(outcome)} | {"this model": trained}
+    models = {f"random weights, seed {seed}": share for seed, share in zip(SEEDS, outcome, strict=True)}
+    models["this model"] = trained
     return Result({"models": _even_bars(models, "model")}, facts)
 
 

@@ -67,6 +67,7 @@ from viz.tokens import labels, word
 
 PATCHES = "Patch"
 EXAMPLE_REVISIONS = ("studies/base", "studies/no-dropout")
+"""two checkpoints that are compared while nobody has chosen any"""
 MOST_NAMED = 12
 """tokens in one line"""
 
@@ -274,7 +275,7 @@ def revisions(run: Run, right: Run = RIGHT) -> Result:
         "streams": Bars(list(after), {titles[1]: np.array(list(after.values()))}, titles),
         "blocks": by_layer,
     }
-    return Result(shows, facts)
+    return Result(shows, facts, drawn=run if example else None)
 
 
 def _example_of_revisions(run: Run) -> tuple[Run, Run, tuple[str, str]] | None:

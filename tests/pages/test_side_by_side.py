@@ -237,9 +237,11 @@ def test_revisions_name_the_head_whose_weights_were_changed(translator, kind: st
     assert {name: np.argwhere(table).tolist() for name, table in drawn.items() if table.any()} == {
         kind: [[layer, head]]
     }
-    example = revisions(run, right=run).facts
-    assert (example["state"], example["example"]) == ("compared", True)
-    assert not {*example["names"]} & {*found.facts["names"]}, "two small translators stand in for them"
+    example = revisions(run, right=run)
+    assert (example.facts["state"], example.facts["example"]) == ("compared", True)
+    assert not {*example.facts["names"]} & {*found.facts["names"]}, "two small translators stand in for them"
+    assert example.drawn.trace.checkpoint == example.facts["names"][0] != run.trace.checkpoint, "exports name them"
+    assert found.drawn is None
     apart = found.shows["streams"].arrays()
     assert apart
 
