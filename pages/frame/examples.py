@@ -27,7 +27,7 @@ def example_menu(checkpoint: str) -> str:
             label_visibility="collapsed",
             on_change=_take,
         )
-    offer_own_sentence("sidebar")
+    offer_own_sentence("own-sentence-sidebar")
     _offer_head(examples)
     return tr(examples.problem)
 

@@ -32,7 +32,7 @@ TICKS = "ticks"
 def show_lessons() -> None:
     """A card for each lesson, with the stations that are done."""
     done = _finished()
-    offer_own_sentence("learn")
+    offer_own_sentence("own-sentence-learn")
     for start in range(0, len(lessons()), 2):
         for column, lesson in zip(st.columns(2), lessons()[start : start + 2], strict=False):
             with column.container(border=True, height="stretch"):
@@ -140,7 +140,7 @@ def _show_way(lesson: Lesson, number: int, done: frozenset[str]) -> None:
     last = len(lesson.stations) - 1
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="lesson-way"):
         st.button(tr("All lessons"), key="lessons", icon=":material/list:", type="tertiary", on_click=open_list)
-        offer_own_sentence("learn")
+        offer_own_sentence("own-sentence-learn")
         st.markdown(f"**{_title(lesson)}**", width="content")
         for i, station in enumerate(lesson.stations):
             tick = " ✓" if lesson.name(i) in done else ""

@@ -97,17 +97,17 @@ def notice_own_sentence() -> None:
             state.pop(name, None)
 
 
-def offer_own_sentence(place: str) -> None:
+def offer_own_sentence(key: str) -> None:
     """A button that brings back the person's sentence, head, temperature and model; none where they are there.
 
     Args:
-        place: where on the page it stands.
+        key: what this button is called, on each part of the page by another name.
     """
     own = st.session_state.get(OWN)
     if own and any(st.session_state.get(key) != value for key, value in own.items()):
         st.button(
             tr("Back to my sentence"),
-            key=f"own-sentence-{place}",
+            key=key,
             icon=":material/undo:",
             type="tertiary",
             help=as_markdown(own.get("source", "")[:LONGEST_HELP]),
