@@ -159,12 +159,6 @@ function drawGroups(pen, matrix, theme) {
   }
 }
 
-function frame(pen, box, colour, thickness) {
-  pen.strokeStyle = colour;
-  pen.lineWidth = thickness;
-  pen.strokeRect(...box);
-}
-
 function nameGroups(pen, axis, across, block, [left, top], theme) {
   pen.textAlign = "center";
   pen.textBaseline = "bottom";
@@ -314,11 +308,4 @@ function drawMarks(canvas, matrix, chosen, hovered, theme) {
     for (const band of bands) outline(pen, band, thickness, theme);
     if (bands.length === 2) outline(pen, cellBox(matrix, row, column), thickness + 1, theme);
   }
-}
-
-// Two tones, so that the line is visible on every colour of the scale.
-function outline(pen, [x, y, width, height], thickness, theme) {
-  const wider = [x - 0.5, y - 0.5, width + 1, height + 1];
-  frame(pen, wider, theme.background, thickness + 2);
-  frame(pen, wider, theme.text, thickness);
 }

@@ -1,4 +1,4 @@
-// needs: shared/picture.js shared/payload.js mosaic/mosaic_draw.js
+// needs: shared/grid.js shared/payload.js mosaic/mosaic_draw.js
 // The mosaic component: every head of every layer on one canvas, and above it what takes the pointer and the keys.
 
 class View extends Picture {
@@ -8,29 +8,11 @@ class View extends Picture {
     this.marks = element("div", "marks");
     this.outlines = ["hovered", "chosen", "focused"].map((name) => element("div", `outline ${name}`));
     this.marks.append(...this.outlines);
-    const layers = element("div", "layers");
-    layers.append(this.tiles, this.marks);
+    this.grid = new Grid(this, this, this.marks);
     const toolbar = element("div", "toolbar");
     this.legend = element("div", "legend");
-    const brighten = toggleButton(tr("Brighten"), BRIGHTEN, (pressed) => {
-      this.brightened = pressed;
-      this.draw();
-    });
-    toolbar.append(this.legend, brighten, this.pngButton());
-    root.append(toolbar, layers, this.spoken, this.tip);
-    this.listen();
-  }
-
-  listen() {
-    const { marks } = this;
-    marks.tabIndex = 0;
-    marks.setAttribute("role", "application");
-    marks.addEventListener("pointermove", (event) => this.hover(this.placeAt(event), event));
-    marks.addEventListener("pointerleave", () => this.hover(null));
-    marks.addEventListener("click", (event) => this.choose(this.placeAt(event)));
-    marks.addEventListener("keydown", (event) => this.onKey(event));
-    marks.addEventListener("blur", () => this.focus(null));
-    marks.addEventListener("focus", () => marks.matches(":focus-visible") && this.focus(this.startingPlace()));
+    toolbar.append(this.legend, this.brightenButton(BRIGHTEN), this.pngButton());
+    root.append(toolbar, layersOf(this.tiles, this.marks), this.spoken, this.tip);
   }
 
   update({ data, setTriggerValue }) {
@@ -39,12 +21,11 @@ class View extends Picture {
     [this.header, this.groups] = [header, header.groups];
     this.unit = codeGroups(header.groups, arrays);
     this.largest = Math.max(...header.groups.map(({ largest }) => largest)) * this.unit;
-    const [before, focused] = [this.chosen, this.focused];
+    const before = this.chosen;
     const [kind, layer, head] = header.chosen || [];
     this.chosen = this.find({ kind, layer, head });
     // Another theme, or a run that chose nothing else, leaves whoever moves by keys where they are.
     const same = before && this.chosen && nameOf(before) === nameOf(this.chosen);
-    this.focused = same && focused ? this.find({ ...focused, kind: focused.group.kind }) : null;
     [this.hovered, this.tip.hidden] = [null, true];
     this.table = lookupTable(header.scale);
     const kinds = this.groups.map(
@@ -56,7 +37,7 @@ class View extends Picture {
     this.draw();
     if (this.opening) setTimeout(() => this.showOpened(), 300);
     this.opening = false;
-    if (this.root.getRootNode().activeElement === this.marks) this.focus(this.focused || this.startingPlace());
+    this.grid.resume(same);
   }
 
   // The place of a head in what is drawn now; null if it is not there.
@@ -68,7 +49,7 @@ class View extends Picture {
   draw() {
     this.width = this.measure();
     this.theme = themeOf(this.root);
-    this.layout = layOutMosaic(this.groups, this.width);
+    this.layout = layOutMosaic(this.groups, this.width, ratioOf(this.root));
     this.high = (this.brightened && highOfMost(this.groups, this.unit)) || this.header.high || this.largest || 1;
     const { left, tile, step } = this.layout;
     this.marks.dataset.tiles = [left, tile.width + BETWEEN, step, tile.width, tile.height].join(" ");
@@ -78,102 +59,87 @@ class View extends Picture {
     this.mark();
   }
 
-  mark() {
-    const { width, height } = this.layout.tile;
-    for (const [index, place] of [this.hovered, this.chosen, this.focused].entries()) {
-      const { style } = this.outlines[index];
-      style.display = place ? "" : "none";
-      if (!place) continue;
-      const [left, top] = this.layout.corner(place);
-      Object.assign(style, { left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` });
-    }
+  // A cell is a head: its row among the layers of all groups, its column, and which device pixel of it the pointer is at.
+  headAt([row, column]) {
+    const [group, layer] = this.layout.lines[row];
+    return { group, layer, head: Math.min(column, group.heads - 1) };
   }
 
-  // The head under the pointer, and how many device pixels into it the pointer is.
-  placeAt(event) {
-    const [x, y] = pointIn(this.marks, event);
-    const { left, tile, step, ratio } = this.layout;
-    for (const group of this.groups) {
-      const layer = Math.floor((y - group.top) / step);
-      const head = Math.floor((x - left) / (tile.width + BETWEEN));
-      if (layer < 0 || head < 0 || layer >= group.layers || head >= group.heads) continue;
-      const corner = this.layout.corner({ group, layer, head });
-      const [right, down] = [x - corner[0], y - corner[1]];
-      const inside = right >= 0 && right < tile.width && down >= 0 && down < tile.height;
-      return inside ? { group, layer, head, pixel: [right, down].map((side) => Math.floor(side * ratio)) } : null;
+  boxOf(cell) {
+    const { tile, corner } = this.layout;
+    return [...corner(this.headAt(cell)), tile.width, tile.height];
+  }
+
+  cellAt([x, y]) {
+    for (const [row, [group]] of this.layout.lines.entries()) {
+      for (let head = 0; head < group.heads; head += 1) {
+        const [left, top, width, height] = this.boxOf([row, head]);
+        const [right, down] = [x - left, y - top];
+        const inside = right >= 0 && down >= 0 && right < width && down < height;
+        if (inside) return [row, head, [right, down].map((side) => Math.floor(side * this.layout.ratio))];
+      }
     }
     return null;
   }
 
-  hover(place, event) {
-    const moved = ["group", "layer", "head"].some((part) => place?.[part] !== this.hovered?.[part]);
-    this.hovered = place;
-    this.marks.style.cursor = place ? "pointer" : "";
-    if (moved) this.mark();
-    this.tip.hidden = true;
-    if (place) this.showTip(this.describe(place), event);
+  start() {
+    const { group, layer, head } = this.chosen || { group: this.groups[0], layer: 0, head: 0 };
+    return [this.layout.lines.findIndex(([each, index]) => each === group && index === layer), head];
   }
 
-  describe({ group, layer, head, pixel }) {
-    const [width, height] = this.layout.pixels;
-    const [top, bottom] = cellsOfPixel(group.queries.length, height, pixel[1]);
-    const [left, right] = cellsOfPixel(group.keys.length, width, pixel[0]);
-    const { code, query, key } = largestCell(group, layer, head, [top, bottom], [left, right]);
-    const value = code ? `${this.header.measure} ${weightText(code, this.unit)}` : tr("masked: may not attend");
-    const cells = (bottom - top) * (right - left) * group.pool ** 2;
-    return [
-      element("strong", "", value),
-      element("div", "", nameOf({ group, layer, head })),
-      element("div", "", positionName("query", query, group.queries, group.pool)),
-      element("div", "", positionName("key", key, group.keys, group.pool)),
-      ...(cells > 1 ? [element("div", "dim", tr("the largest of {cells} cells in this pixel", { cells }))] : []),
-    ];
+  point(cell) {
+    // Where the cursor is, its own outline is enough.
+    this.hovered = cell !== this.grid.cell && cell;
+    this.marks.style.cursor = cell ? "pointer" : "";
+    this.mark();
   }
 
-  startingPlace() {
-    return this.chosen || { group: this.groups[0], layer: 0, head: 0 };
+  mark() {
+    const chosen = this.chosen && this.start();
+    for (const [index, cell] of [this.hovered, chosen, this.grid.cell].entries()) {
+      const { style } = this.outlines[index];
+      style.display = cell ? "" : "none";
+      if (!cell) continue;
+      const [left, top, width, height] = this.boxOf(cell).map((side) => `${side}px`);
+      Object.assign(style, { left, top, width, height });
+    }
   }
 
-  focus(place) {
-    this.focused = place;
-    if (this.header) this.mark();
-    if (!place) return;
-    const { group, layer, head } = place;
-    const chosen = this.chosen && nameOf(place) === nameOf(this.chosen);
-    const { code, query, key } = largestCell(group, layer, head, [0, group.queries.length], [0, group.keys.length]);
+  // The largest weight of a head, or of those in one pixel of it, and its query and key.
+  largestIn(cell) {
+    const { group, layer, head } = this.headAt(cell);
+    const span = (labels, side) => (cell[2] ? cellsOfPixel(labels.length, this.layout.pixels[side], cell[2][side]) : [0, labels.length]);
+    const [down, across] = [span(group.queries, 1), span(group.keys, 0)];
+    const { code, query, key } = largestCell(group, layer, head, down, across);
     const row = positionName("query", query, group.queries, group.pool);
     const column = positionName("key", key, group.keys, group.pool);
-    this.spoken.textContent = tr("{name}; largest {weight}, of {row}, {column}", {
-      name: chosen ? tr("{name}, chosen", { name: nameOf(place) }) : nameOf(place),
-      weight: weightText(code, this.unit),
+    const cells = cell[2] && (down[1] - down[0]) * (across[1] - across[0]) * group.pool ** 2;
+    return { name: nameOf({ group, layer, head }), code, weight: weightText(code, this.unit), row, column, cells };
+  }
+
+  describe(cell) {
+    const { name, code, weight, row, column, cells } = this.largestIn(cell);
+    const value = code ? `${this.header.measure} ${weight}` : tr("masked: may not attend");
+    const pooled = cells > 1 ? [element("div", "dim", tr("the largest of {cells} cells in this pixel", { cells }))] : [];
+    return [value, name, row, column, ...pooled];
+  }
+
+  say(cell) {
+    const { name, weight, row, column } = this.largestIn(cell);
+    const chosen = this.chosen && name === nameOf(this.chosen);
+    return tr("{name}; largest {weight}, of {row}, {column}", {
+      name: chosen ? tr("{name}, chosen", { name }) : name,
+      weight,
       row,
       column,
     });
   }
 
-  onKey(event) {
-    if (hasModifier(event)) return;
-    const from = this.focused || this.startingPlace();
-    if (event.key === "Enter" || event.key === " ") this.choose(from);
-    else if (/^Arrow/.test(event.key)) this.focus(this.neighbour(from, event.key));
-    else return;
-    event.preventDefault();
-  }
-
-  neighbour({ group, layer, head }, key) {
-    const rows = this.groups.flatMap((each) => Array.from({ length: each.layers }, (_, index) => [each, index]));
-    const row = rows.findIndex(([each, index]) => each === group && index === layer);
-    const [down, right] = [{ ArrowUp: -1, ArrowDown: 1 }[key] || 0, { ArrowLeft: -1, ArrowRight: 1 }[key] || 0];
-    const [next, index] = rows[clamp(row + down, 0, rows.length - 1)];
-    return { group: next, layer: index, head: clamp(head + right, 0, next.heads - 1) };
-  }
-
-  choose(place) {
-    if (!place) return;
-    const { group, layer, head } = place;
-    this.chosen = { group, layer, head };
+  choose(cell) {
+    if (!cell) return;
+    const { group, layer, head } = (this.chosen = this.headAt(cell));
     this.mark();
-    this.spoken.textContent = tr("{name}, chosen", { name: nameOf(place) });
+    this.spoken.textContent = tr("{name}, chosen", { name: nameOf(this.chosen) });
     this.send("choose", { kind: group.kind, layer, head });
     this.opening = true;
   }
@@ -192,28 +158,25 @@ class View extends Picture {
   }
 
   drawLegend() {
-    const { header, high, table } = this;
-    const beyond = this.largest > high * 1.001 ? "≥ " : "";
-    const masked = this.groups.some((group) => group.masked);
-    const text = [header.measure, beyond, high, masked, this.pooled].join();
-    if (text === this.legend.dataset.text) return;
-    this.legend.dataset.text = text;
-    const entries = [colourRange([header.measure], "0", table, beyond + threeDigits(high))];
-    if (masked) entries.push(element("span", "hatched", tr("masked")));
-    if (this.pooled) entries.push(element("span", "dim", POOLED));
-    this.legend.replaceChildren(...entries);
+    const pooled = this.pooled ? [POOLED] : [];
+    this.showLegend(weightRange(this), this.groups.some(({ masked }) => masked), ...pooled);
   }
 
   paint(canvas, caption) {
-    const { layout, theme, header } = this;
-    const masked = this.groups.some((group) => group.masked) ? `; ${tr("hatched: masked")}` : "";
+    const { groups, theme, header, chosen } = this;
+    // On the screen, a picture may be enlarged.
+    const layout = layOutMosaic(groups, this.width, devicePixelRatio);
+    const masked = groups.some((group) => group.masked) ? `; ${tr("hatched: masked")}` : "";
     const pooled = this.pooled ? `; ${POOLED}` : "";
     const range = `${tr("{measure}: colours from 0 to {high}", { measure: header.measure, high: threeDigits(this.high) })}${masked}${pooled}`;
     const titles = { title: header.title, range, caption };
     const { pen, size, top } = startPicture(canvas, [layout.width, layout.height], theme, titles);
     const draw = (layer) => {
-      const inner = drawMosaic(layer, this);
-      if (this.chosen) outlineTile(inner, layout.corner(this.chosen), layout.tile, theme);
+      const inner = drawMosaic(layer, { ...this, layout });
+      if (!chosen) return;
+      // As the CSS draws .outline.chosen.
+      const [[x, y], { width, height }] = [layout.corner(chosen), layout.tile];
+      outline(inner, [x - 1, y - 1, width + 2, height + 2], 3, theme, theme.primary);
     };
     drawLayer(pen, canvas, draw, EDGE, top, layout.width, layout.height);
     return size;

@@ -41,6 +41,11 @@ function highOfMost(groups, unit) {
   return (code - 1) * unit;
 }
 
+// The legend's range of colours: weights from 0 to `high`; there may be larger ones.
+function weightRange({ header, high, largest, table }) {
+  return colourRange([header.measure], "0", table, (largest > high * 1.001 ? "≥ " : "") + threeDigits(high));
+}
+
 // The pixel of every code with colours from 0 to `high`, 0 for masked cells. It is filled colour by colour: looking up the
 // colour of every code would take as long as all the rest.
 function pixelTable({ table, high, unit }) {
@@ -53,14 +58,13 @@ function pixelTable({ table, high, unit }) {
 }
 
 // Sizes in CSS pixels that are whole device pixels. They do not depend on the sentence.
-function layOutMosaic(groups, width) {
-  const ratio = window.devicePixelRatio || 1;
+function layOutMosaic(groups, width, ratio) {
   const snap = (pixels) => Math.floor(pixels * ratio) / ratio;
   const left = width < 600 ? 16 : 54;
-  const layers = groups.reduce((sum, group) => sum + group.layers, 0);
+  const lines = groups.flatMap((group) => Array.from({ length: group.layers }, (_, layer) => [group, layer]));
   const most = Math.max(...groups.map((group) => group.heads));
   const room = (width - left - 2) / most - BETWEEN;
-  const height = clamp(Math.min(Math.floor(600 / layers), Math.floor(room)), 24, 110);
+  const height = clamp(Math.min(Math.floor(600 / lines.length), Math.floor(room)), 24, 110);
   const tile = { width: Math.max(snap(Math.min(room, height)), 4), height: snap(height) };
   let top = 0;
   for (const group of groups) {
@@ -72,7 +76,7 @@ function layOutMosaic(groups, width) {
     group.top + layer * (height + BETWEEN),
   ];
   const pixels = [tile.width, tile.height].map((side) => Math.round(side * ratio));
-  return { left, tile, corner, pixels, ratio, width, height: top, step: height + BETWEEN };
+  return { left, tile, corner, pixels, ratio, width, height: top, step: height + BETWEEN, lines, rows: lines.length, columns: most };
 }
 
 // The cells [start, end) along one side that a pixel stands for, at least one.
@@ -174,14 +178,5 @@ function drawLabels(pen, groups, layout, theme) {
       pen.fillText(wide ? tr("layer {layer}", { layer }) : String(layer), layout.left - 6, y + layout.tile.height / 2);
     }
     pen.globalAlpha = 1;
-  }
-}
-
-// As the CSS draws .outline.chosen.
-function outlineTile(pen, [x, y], { width, height }, { background, primary }) {
-  for (const [colour, thickness] of [[background, 5], [primary, 3]]) {
-    pen.strokeStyle = colour;
-    pen.lineWidth = thickness;
-    pen.strokeRect(x - 1.5, y - 1.5, width + 3, height + 3);
   }
 }

@@ -77,6 +77,11 @@ function zoomOf(node) {
   return node.currentCSSZoom ?? 1;
 }
 
+// Pixels of the screen to a pixel of the element's own: what a canvas has that is drawn as sharp as the screen can show it.
+function ratioOf(node) {
+  return devicePixelRatio * zoomOf(node);
+}
+
 // Where in an element the pointer is, from its upper left corner, in its own pixels.
 function pointIn(node, { clientX, clientY }) {
   const box = node.getBoundingClientRect();

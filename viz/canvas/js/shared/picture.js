@@ -9,8 +9,11 @@ class Picture {
     this.tip = element("div", "tip");
     this.tip.hidden = true;
     offerPicture(root, (canvas, caption) => this.paint(canvas, caption));
+    this.ratio = ratioOf(root);
     this.observer = new ResizeObserver(() => {
-      if (this.header && this.measure() !== this.width) this.draw();
+      const ratio = ratioOf(root);
+      if (this.header && (this.measure() !== this.width || ratio !== this.ratio)) this.draw();
+      this.ratio = ratio;
     });
     this.observer.observe(root);
   }
@@ -30,11 +33,25 @@ class Picture {
     });
   }
 
-  // The tooltip beside the pointer, inside the picture; `toLeft`: left of the pointer.
+  // Of colours that go up to the largest weights that are there, by `high`.
+  brightenButton(title) {
+    return toggleButton(tr("Brighten"), title, (pressed) => {
+      this.brightened = pressed;
+      this.draw();
+    });
+  }
+
+  // The legend: a range of colours, whether there are masked cells, and sentences.
+  showLegend(range, masked, ...sentences) {
+    const hatched = masked ? [element("span", "hatched", tr("masked"))] : [];
+    this.legend.replaceChildren(range, ...hatched, ...sentences.map((text) => element("span", "dim", text)));
+  }
+
+  // The tooltip beside the pointer, inside the picture: texts, the first in bold, or nodes; `toLeft`: left of the pointer.
   showTip(lines, event, toLeft = false) {
     const { root, tip } = this;
     tip.hidden = false;
-    tip.replaceChildren(...lines);
+    tip.replaceChildren(...lines.map((line, index) => (line instanceof Node ? line : element(index ? "div" : "strong", "", line))));
     const [x, y] = pointIn(root, event);
     const left = toLeft ? x - tip.offsetWidth - 14 : x + 14;
     const height = tip.offsetHeight + 12;
@@ -57,23 +74,39 @@ function colourRange(names, low, table, high) {
 }
 
 function colourBar(table) {
-  const bar = element("canvas");
-  [bar.width, bar.height] = [256, 1];
-  const image = new ImageData(256, 1);
-  new Uint32Array(image.data.buffer).set(packedColours(table));
-  bar.getContext("2d").putImageData(image, 0, 0);
-  return bar;
+  const colours = packedColours(table);
+  return imageOf(256, 1, (step) => colours[step]);
+}
+
+// A canvas with a pixel for each cell; `colourAt(cell)` is packed, 0 transparent.
+function imageOf(columns, rows, colourAt) {
+  const canvas = element("canvas");
+  [canvas.width, canvas.height] = [columns, rows];
+  const image = new ImageData(columns, rows);
+  new Uint32Array(image.data.buffer).forEach((_, cell, pixels) => (pixels[cell] = colourAt(cell)));
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  return canvas;
 }
 
 // The canvas in this size in CSS pixels, empty; its pen.
 function sizedCanvas(canvas, width, height) {
-  const ratio = window.devicePixelRatio || 1;
-  [canvas.width, canvas.height] = [width, height].map((side) => Math.round(side * ratio));
+  const pen = sharpPen(canvas, width, height);
   canvas.style.width = `${width}px`;
   canvas.style.height = `${height}px`;
-  const pen = canvas.getContext("2d");
-  pen.scale(ratio, ratio);
   return pen;
+}
+
+function frame(pen, box, colour, thickness) {
+  pen.strokeStyle = colour;
+  pen.lineWidth = thickness;
+  pen.strokeRect(...box);
+}
+
+// Two tones, so that the line is visible on every colour of the scale.
+function outline(pen, [x, y, width, height], thickness, theme, colour = theme.text) {
+  const wider = [x - 0.5, y - 0.5, width + 1, height + 1];
+  frame(pen, wider, theme.background, thickness + 2);
+  frame(pen, wider, colour, thickness);
 }
 
 const HATCH = 6; // pixels from one line of the hatching to the next

@@ -28,18 +28,24 @@ function download(blob, name) {
   URL.revokeObjectURL(link.href);
 }
 
+// The pen of a canvas that is empty and as sharp as the screen where it is shown in this size.
+function sharpPen(canvas, width, height) {
+  const ratio = ratioOf(canvas);
+  [canvas.width, canvas.height] = [width, height].map((side) => Math.round(side * ratio));
+  const pen = canvas.getContext("2d");
+  pen.scale(ratio, ratio);
+  return pen;
+}
+
 // Starts a file of a picture of `width` by `height` pixels: the title and the range above, the caption below. Returns
 // the pen, the size of all that, and where the picture's top is.
 function startPicture(canvas, [width, height], theme, { title, range, caption }) {
-  const ratio = window.devicePixelRatio || 1;
   canvas.forFile = true;
   const ruler = element("canvas").getContext("2d");
   ruler.font = `600 14px ${theme.font}`;
   const widest = Math.max(width, ...[title, range, ...caption].map((line) => ruler.measureText(line).width));
   const size = [Math.ceil(widest) + 2 * EDGE, height + 64 + caption.length * LINE + EDGE];
-  [canvas.width, canvas.height] = size.map((side) => Math.round(side * ratio));
-  const pen = canvas.getContext("2d");
-  pen.scale(ratio, ratio);
+  const pen = sharpPen(canvas, ...size);
   pen.fillStyle = theme.background;
   pen.fillRect(0, 0, ...size);
   pen.fillStyle = theme.text;
