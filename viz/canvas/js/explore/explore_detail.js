@@ -27,8 +27,11 @@ class Detail {
     this.box = view.boxes.find(({ name }) => name === view.opened);
     this.nav.replaceChildren(...view.boxes.map((box, index) => this.step(box, index)));
     this.why.textContent = this.box.why;
+    const held = this.grids?.find(({ focused }) => focused);
+    const cell = held?.cell;
     this.build();
     this.layOut();
+    if (held) focusGrid(this.grids, cell);
   }
 
   step({ name, title }, index) {
@@ -54,6 +57,7 @@ class Detail {
       return node;
     });
     this.stage.replaceChildren(...nodes);
+    this.grids = joinGrids(this.parts.map(({ grid }) => grid), this.grids);
   }
 
   figure(part) {
@@ -66,13 +70,15 @@ class Detail {
     if (part.rows.size === 1 && this.view.keys.size > 1) facts.push(tr("this row alone: the whole is too large"));
     caption.append(symbol, element("span", "of", facts.join(" · ")));
     caption.title = part.note;
-    const layers = matrixLayers(part, {
-      hover: (event) => this.hover(part, event),
-      pick: (event) => this.pick(part, event),
+    const layers = matrixLayers(part, this.view, {
+      scroller: this.stage,
+      start: () => [part.rows, part.columns].map(({ name }) => this.view.header[name] ?? 0),
+      point: (cell) => this.point(part, cell),
+      describe: (cell) => this.describe(part, cell),
+      say: (cell) => this.describe(part, cell).join(", "),
+      choose: (cell, point) => this.pick(part, cell, point),
     });
-    part.marks.setAttribute("role", "img");
-    const sizes = sizesOf(part);
-    part.marks.setAttribute("aria-label", `${part.symbol.replace(/_/g, " ")}, ${sizes}`);
+    part.marks.setAttribute("aria-label", `${part.symbol.replace(/_/g, " ")}, ${sizesOf(part)}. ${HOW}`);
     figure.append(caption, layers);
     return figure;
   }
@@ -111,26 +117,23 @@ class Detail {
     }
   }
 
-  hover(part, event) {
-    const { view } = this;
-    const cell = event && cellAt(part, event);
-    view.tip.hidden = !cell;
+  point(part, cell) {
     this.hovered = cell ? { [part.rows.name]: cell[0], [part.columns.name]: cell[1] } : {};
     this.mark();
-    if (!cell) return;
-    const [row, column] = cell;
+  }
+
+  describe(part, [row, column]) {
     const place = row * part.columns.size + column;
     const masked = part.allowed && !part.allowed[place];
     const note = part.rows.notes[row] ? ` (${part.rows.notes[row]})` : "";
     const name = part.columns.name === "key" ? `${tr("key")} ${part.columns.labels[column]}` : tr("dimension {column}", { column });
-    const number = part.scale === "mask" ? "visible" : exactText(part.values[place]);
-    view.hint([masked ? tr("masked") : number, `${roleText(part.rows.name)} ${part.rows.labels[row]}${note}`, name], event);
+    const number = part.scale === "mask" ? tr("visible") : exactText(part.values[place]);
+    return [masked ? tr("masked") : number, `${roleText(part.rows.name)} ${part.rows.labels[row]}${note}`, name];
   }
 
   // A click on a cell, or on a label, chooses its query, or its key.
-  pick(part, event) {
-    const cell = cellAt(part, event);
-    const { query, key } = cell ? { [part.rows.name]: cell[0] } : labelAt(part, event) || {};
+  pick(part, cell, point) {
+    const { query, key } = cell ? { [part.rows.name]: cell[0] } : labelAt(part, point) || {};
     if (key !== undefined) this.view.chooseKey(key);
     else if (query !== undefined && part.rows.size > 1) {
       this.view.chooseQuery(this.view.header.sides.find(({ asks }) => asks), query);

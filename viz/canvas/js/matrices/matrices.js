@@ -1,4 +1,4 @@
-// needs: shared/picture.js matrices/matrices_draw.js matrices/matrices_redraw.js matrices/matrices_keys.js matrices/matrices_picture.js
+// needs: shared/picture.js matrices/matrices_draw.js matrices/matrices_redraw.js matrices/matrices_picture.js
 // The matrices component: equations of real numbers on canvases.
 
 class View extends Picture {
@@ -7,7 +7,6 @@ class View extends Picture {
     this.stage = element("div", "stage");
     this.legend = element("div", "legend");
     this.redraw = new Redraw(() => this.draw());
-    this.cursor = new Cursor(this);
     const toolbar = element("div", "toolbar");
     toolbar.append(
       this.legend,
@@ -21,7 +20,7 @@ class View extends Picture {
     [this.zoom, this.hovered, this.pending] = [1, {}, new Pending()];
     this.onKey = (event) => this.stepByKey(event);
     document.addEventListener("keydown", this.onKey);
-    this.stage.addEventListener("scroll", () => this.cursor.active || this.point(null, null));
+    this.stage.addEventListener("scroll", () => this.grids.some(({ cell }) => cell) || this.grids[0].show(null));
   }
 
   close() {
@@ -40,11 +39,12 @@ class View extends Picture {
     const same = JSON.stringify(chosen) === JSON.stringify(this.chosen);
     this.chosen = chosen;
     this.redraw.show(this.header);
-    const [{ focused }, cell] = [this.cursor, same ? this.cursor.cell : null];
+    const held = this.grids?.find(({ focused }) => focused);
+    const cell = same ? held?.cell : null;
     this.build();
     this.draw();
     if (!same) this.showChosen();
-    if (focused) this.cursor.resume(cell);
+    if (held) focusGrid(this.grids, cell);
   }
 
   zoomTo(zoom) {
@@ -64,7 +64,7 @@ class View extends Picture {
       return equation;
     });
     this.stage.replaceChildren(...equations);
-    this.cursor.attach(this.matrices(), this.header.title);
+    this.grids = joinGrids(this.matrices().map(({ grid }) => grid), this.grids);
   }
 
   figure(matrix) {
@@ -78,11 +78,16 @@ class View extends Picture {
     const note = matrix.note ? ` ${matrix.note}` : "";
     matrix.shape = element("span", "shape", `${matrix.rows.size} × ${matrix.columns.size}${note}`);
     caption.append(symbol, matrix.shape);
-    const layers = matrixLayers(matrix, {
-      hover: (event) => this.hover(matrix, event),
-      pick: (event) => this.pick(matrix, event),
+    const layers = matrixLayers(matrix, this, {
+      scroller: this.stage,
+      start: () => [matrix.rows, matrix.columns].map(({ name }) => this.chosen[name] ?? 0),
+      point: (cell) => this.point(matrix, cell),
+      describe: (cell) => this.describe(matrix, cell),
+      say: (cell) => [plainSymbol(matrix.symbol), ...this.inWords(matrix, cell)].join(", "),
+      choose: (cell, point) => this.pick(matrix, cell, point),
     });
     matrix.marks.dataset.symbol = matrix.symbol;
+    matrix.marks.setAttribute("aria-label", `${plainSymbol(matrix.symbol)}: ${sizesOf(matrix)}. ${this.header.title}. ${HOW}`);
     figure.append(caption, layers);
     return figure;
   }
@@ -163,23 +168,16 @@ class View extends Picture {
     return Object.fromEntries(named);
   }
 
-  hover(matrix, event) {
-    this.point(matrix, event && cellAt(matrix, event), event);
-  }
-
-  // Marks the cell, and its positions in every matrix, and shows its number; null: none.
-  point(matrix, cell, event) {
+  // Marks the cell's positions in every matrix; null: none.
+  point(matrix, cell) {
     const before = this.hovered;
     this.hovered = cell ? this.positions(matrix, cell) : {};
-    this.tip.hidden = true;
-    if (cell) this.showTip(this.describe(matrix, cell), event);
     if (JSON.stringify(before) !== JSON.stringify(this.hovered)) this.mark();
   }
 
   describe(matrix, cell) {
     const [value, ...lines] = this.inWords(matrix, cell);
-    const first = element("strong", "", `${plainSymbol(matrix.symbol)}[${cell.join(", ")}] = ${value}`);
-    return [first, ...lines.map((line) => element("div", "", line))];
+    return [`${plainSymbol(matrix.symbol)}[${cell.join(", ")}] = ${value}`, ...lines];
   }
 
   // The cell's number, its row and its column.
@@ -192,13 +190,9 @@ class View extends Picture {
     return [value, placeOf(matrix.rows, row), placeOf(matrix.columns, column)].filter(Boolean);
   }
 
-  pick(matrix, event) {
-    const cell = cellAt(matrix, event);
-    const picked = cell ? this.positions(matrix, cell) : labelAt(matrix, event);
-    if (picked) this.choose(matrix, picked);
-  }
-
-  choose(matrix, picked) {
+  pick(matrix, cell, point) {
+    const picked = cell ? this.positions(matrix, cell) : labelAt(matrix, point);
+    if (!picked) return;
     this.chosen = { ...this.chosen, ...picked };
     this.mark();
     const projection = matrix.symbol.match(/[QKV]$/)?.[0];

@@ -1,8 +1,9 @@
-// needs: shared/picture.js matrices/equations.js matrices/matrices_layout.js
+// needs: shared/grid.js matrices/equations.js matrices/matrices_layout.js
 // Draws a matrix on a canvas: cells, numbers where they fit, hatching; labels and marks on a second canvas.
 
 const FONT_SIZE = 11;
 const SLANT = Math.PI / 3.4;
+const HOW = tr("Arrow keys go from cell to cell, Page up and Page down to the other matrices, Enter chooses the cell.");
 
 // Each row's softmax(values / tau).
 function softmaxRows({ values, rows, columns }, tau) {
@@ -48,9 +49,8 @@ function drawMatrix(canvas, matrix, tables, theme) {
   drawGroups(pen, matrix, theme);
 }
 
-function cellArea(matrix) {
-  const { left, top } = matrix.margins;
-  return [left, top, matrix.cellWidth * matrix.columns.size, matrix.cellHeight * matrix.rows.size];
+function cellArea({ layout: { left, top, width, height, rows, columns } }) {
+  return [left, top, width * columns, height * rows];
 }
 
 function drawCells(pen, matrix, tables, theme) {
@@ -58,20 +58,15 @@ function drawCells(pen, matrix, tables, theme) {
   pen.fillStyle = theme.panel;
   pen.fillRect(...area);
   if (matrix.scale === "mask") return tick(pen, matrix, theme);
-  const [rows, columns] = [matrix.rows.size, matrix.columns.size];
-  const image = new ImageData(columns, rows);
-  const pixels = new Uint32Array(image.data.buffer);
   const colours = packedColours(tables[matrix.scale]);
-  const { values, allowed, low, high } = matrix;
-  for (let cell = 0; cell < values.length; cell += 1) {
-    if (!Number.isFinite(values[cell]) || (matrix.masked && !allowed[cell])) continue;
-    pixels[cell] = colours[colourStep(values[cell], low, high)];
-  }
-  const small = element("canvas");
-  [small.width, small.height] = [columns, rows];
-  small.getContext("2d").putImageData(image, 0, 0);
+  const { values, low, high } = matrix;
+  const colourAt = (cell) => (hasNumber(matrix, cell) ? colours[colourStep(values[cell], low, high)] : 0);
   pen.imageSmoothingEnabled = false;
-  pen.drawImage(small, ...area);
+  pen.drawImage(imageOf(matrix.columns.size, matrix.rows.size, colourAt), ...area);
+}
+
+function hasNumber({ values, masked, allowed }, cell) {
+  return Number.isFinite(values[cell]) && (!masked || allowed[cell]);
 }
 
 // A mask has no numbers: visible cells have a tick, the others are hatched.
@@ -95,8 +90,7 @@ function hatch(pen, matrix, theme) {
 }
 
 function cellBox(matrix, row, column) {
-  const { left, top } = matrix.margins;
-  return [left + column * matrix.cellWidth, top + row * matrix.cellHeight, matrix.cellWidth, matrix.cellHeight];
+  return boxOf(matrix.layout, [row, column]);
 }
 
 function drawGrid(pen, matrix, theme) {
@@ -138,7 +132,7 @@ function drawNumbers(pen, matrix, tables) {
   pen.textAlign = "center";
   pen.textBaseline = "middle";
   matrix.values.forEach((value, cell) => {
-    if (!Number.isFinite(value) || (matrix.masked && !matrix.allowed[cell])) return;
+    if (!hasNumber(matrix, cell)) return;
     const [x, y, width, height] = cellBox(matrix, Math.floor(cell / matrix.columns.size), cell % matrix.columns.size);
     pen.fillStyle = inkOn(colourOf(tables[matrix.scale], value, matrix.low, matrix.high));
     pen.fillText(fixed(value, decimals).replace(/^−(0[.,]0+)$/, "$1"), x + width / 2, y + height / 2 + 0.5);
@@ -178,18 +172,9 @@ function nameGroups(pen, axis, across, block, [left, top], theme) {
   });
 }
 
-// [row, column] of the cell under the pointer, or null.
-function cellAt({ marks, margins, cellWidth, cellHeight, rows, columns }, event) {
-  const [x, y] = pointIn(marks, event);
-  const row = Math.floor((y - margins.top) / cellHeight);
-  const column = Math.floor((x - margins.left) / cellWidth);
-  return row >= 0 && column >= 0 && row < rows.size && column < columns.size ? [row, column] : null;
-}
-
-// { axis name: position } of the token whose label is under the pointer, beside a row or, slanted, above a column; or null.
-function labelAt({ marks, margins, cellWidth, cellHeight, rows, columns }, event) {
-  const [x, y] = pointIn(marks, event);
-  const [across, down] = [x - margins.left, y - margins.top];
+// { axis name: position } of the token whose label is at a point, beside a row or, slanted, above a column; or null.
+function labelAt({ layout, cellWidth, cellHeight, rows, columns }, [x, y]) {
+  const [across, down] = [x - layout.left, y - layout.top];
   const [axis, at] =
     across < 0 ? [rows, Math.floor(down / cellHeight)] : [columns, Math.floor((across + down / Math.tan(SLANT)) / cellWidth)];
   const outside = across < 0 ? down >= 0 : down < 0;
@@ -202,16 +187,13 @@ function sizesOf({ rows, columns }) {
   return tr("{rows} {down} by {columns} {across}", facts);
 }
 
-// The two canvases of a matrix: `cells`, and above it `marks`, which takes the pointer.
-function matrixLayers(matrix, { hover, pick }) {
-  const layers = element("div", "layers");
-  [matrix.cells, matrix.marks] = [element("canvas", "cells"), element("canvas", "marks")];
+// The two canvases of a matrix: `cells`, and above it `marks` with its grid; `picture` has what is its own.
+function matrixLayers(matrix, view, picture) {
+  matrix.cells = element("canvas", "cells");
   matrix.cells.setAttribute("aria-hidden", "true");
-  matrix.marks.addEventListener("pointermove", hover);
-  matrix.marks.addEventListener("pointerleave", () => hover(null));
-  matrix.marks.addEventListener("click", pick);
-  layers.append(matrix.cells, matrix.marks);
-  return layers;
+  matrix.grid = new Grid(view, Object.defineProperty(picture, "layout", { get: () => matrix.layout }));
+  matrix.marks = matrix.grid.marks;
+  return layersOf(matrix.cells, matrix.marks);
 }
 
 // Label every n-th position, so that each label has `room` pixels; for dimensions n is a power of two.
@@ -284,12 +266,8 @@ function drawColumnNumbers(pen, matrix, theme) {
 function slantedLabel(pen, matrix, column, bold, theme) {
   const { left, top, slanted } = matrix.margins;
   labelPen(pen, theme, bold);
-  pen.save();
   pen.textAlign = "left";
-  pen.translate(left + (column + 0.5) * matrix.cellWidth, top - 5);
-  pen.rotate(-SLANT);
-  writeIn(pen, matrix.columns.labels[column], slanted, 0, 0);
-  pen.restore();
+  writeSlanted(pen, matrix.columns.labels[column], slanted, [left + (column + 0.5) * matrix.cellWidth, top - 5], SLANT);
 }
 
 // Labels, and outlines of the rows and columns that are chosen (thick) or under the pointer (thin). Both are given by

@@ -51,7 +51,7 @@ function beyondCells(labels, most, pen) {
 
 // Sets cellWidth, cellHeight and margins on each matrix of the equations; `compact`: with less room for words.
 function layOut(equations, width, stageHeight, zoom, pen, compact = false, whole = false) {
-  const ratio = window.devicePixelRatio || 1;
+  const ratio = devicePixelRatio;
   for (const parts of equations) {
     for (const matrix of parts.filter((part) => part.rows)) matrix.compact = compact;
     shareMargins(parts, pen);
@@ -82,6 +82,8 @@ function layOut(equations, width, stageHeight, zoom, pen, compact = false, whole
         matrix.cellHeight *= shrink;
       }
       fitTitle(matrix, pen);
+      const { margins: { left, top }, cellWidth: width, cellHeight: height, rows: { size: rows }, columns: { size: columns } } = matrix;
+      matrix.layout = { left, top, width, height, rows, columns };
     }
   }
 }
@@ -124,7 +126,7 @@ function widthLimits(matrix) {
 
 // Widens the cells of a matrix by one device pixel where rounding down left room, the result first.
 function growInto(parts, width, pen) {
-  const pixel = 1 / (window.devicePixelRatio || 1);
+  const pixel = 1 / devicePixelRatio;
   const matrices = parts.filter((part) => part.rows).sort((one, other) => other.result - one.result);
   const used = matrices.reduce((sum, { cellWidth, columns }) => sum + cellWidth * columns.size, 0);
   let room = width - fixedWidth(parts, pen) - used;
@@ -156,7 +158,7 @@ function widthFraction(parts, width, pen) {
 
 // Whole device pixels, for sharp edges and equal cells.
 function snapped(pixels) {
-  const ratio = window.devicePixelRatio || 1;
+  const ratio = devicePixelRatio;
   if (pixels >= 4) return Math.floor(pixels);
   return pixels * ratio >= 1 ? Math.floor(pixels * ratio) / ratio : pixels;
 }

@@ -12,7 +12,7 @@
 //   boxOf(cell)      [left, top, width, height] of a cell, where they are not all alike
 //   start()          the cell where the cursor begins; without it keys choose no cells
 //   say(cell)        what is read out
-//   choose(cell, event)  what a click does, Enter and Space; null: beside the cells
+//   choose(cell, point)  what a click does, Enter and Space; null: beside the cells
 //   onKey(event)     any other key; false: it is not the picture's
 //   scroller         the element in which it scrolls
 //   leftward(cell)   whether the tooltip stands left of the pointer
@@ -27,7 +27,7 @@ class Grid {
     marks.setAttribute("role", "application");
     marks.addEventListener("pointermove", (event) => this.show(this.cellAt(event), event));
     marks.addEventListener("pointerleave", () => this.show(null));
-    marks.addEventListener("click", (event) => picture.choose?.(this.cellAt(event), event));
+    marks.addEventListener("click", (event) => picture.choose?.(this.cellAt(event), pointIn(marks, event)));
     marks.addEventListener("keydown", (event) => this.onKey(event));
     marks.addEventListener("blur", () => this.leave());
     marks.addEventListener("focus", () => this.enter());
@@ -71,28 +71,28 @@ class Grid {
     if (hasModifier(event)) return;
     const { picture, others } = this;
     const from = this.cell || picture.start?.();
-    const to = from && neighbourOf(from, event.key, picture.layout);
+    const move = from && MOVES[event.key];
     const other = others[others.indexOf(this) + { PageUp: -1, PageDown: 1 }[event.key]];
-    if (to) this.go(to);
+    if (move) this.go([from[0] + move[0], from[1] + move[1]]);
     else if (other) other.marks.focus();
-    else if (from && (event.key === "Enter" || event.key === " ")) picture.choose?.(from, event);
+    else if (from && (event.key === "Enter" || event.key === " ")) picture.choose?.(from);
     else if (!picture.onKey?.(event)) return;
     event.preventDefault();
   }
 
-  // The cursor goes to a cell.
-  go(cell) {
-    this.cell = cell;
+  // The cursor goes to the cell that is nearest to these numbers.
+  go([row, column]) {
+    const { rows, columns } = this.picture.layout;
+    this.cell = [clamp(row, 0, rows - 1), clamp(column, 0, columns - 1)];
     this.reveal();
-    this.show(cell, this.middle);
-    this.view.spoken.textContent = this.picture.say(cell);
+    this.show(this.cell, this.middle);
+    this.view.spoken.textContent = this.picture.say(this.cell);
   }
 
   // After the picture was drawn anew: the cursor stays where it was, or begins again.
   resume(stays) {
-    const { picture, cell } = this;
-    this.cell = stays && cell && within(picture.layout, cell);
-    if (this.focused) this.go(this.cell || picture.start());
+    this.cell = stays && this.cell;
+    if (this.focused) this.go(this.cell || this.picture.start());
   }
 
   // Where the cursor's cell is on the screen: { left, top, right, bottom }.
@@ -119,12 +119,21 @@ class Grid {
   }
 }
 
-// Of these grids one is in the Tab order; Page up and Page down go from one to the next.
-function joinGrids(grids, first = 0) {
+// Of these grids one is in the Tab order, at the place of that of the grids before; Page up and Page down go to the others.
+function joinGrids(grids, before = []) {
+  const stop = clamp(before.findIndex(({ marks }) => marks.tabIndex === 0), 0, grids.length - 1);
   grids.forEach((grid, at) => {
     grid.others = grids;
-    grid.marks.tabIndex = at === first ? 0 : -1;
+    grid.marks.tabIndex = at === stop ? 0 : -1;
   });
+  return grids;
+}
+
+// Gives the focus to grids that replace others, at this cell; null: where the cursor begins.
+function focusGrid(grids, cell) {
+  const grid = grids.find(({ marks }) => marks.tabIndex === 0);
+  grid.cell = cell;
+  grid.marks.focus({ preventScroll: true });
 }
 
 // A picture, and above it what takes the pointer and the keys.
@@ -142,15 +151,4 @@ function cellIn({ left, top, width, height, rows, columns }, [x, y]) {
 
 function boxOf({ left, top, width, height }, [row, column]) {
   return [left + column * width, top + row * height, width, height];
-}
-
-function within({ rows, columns }, [row, column]) {
-  return [clamp(row, 0, rows - 1), clamp(column, 0, columns - 1)];
-}
-
-// The cell to which a key goes; along a side of one cell keys are not the picture's.
-function neighbourOf([row, column], key, layout) {
-  const move = MOVES[key];
-  if (!move || (move[0] ? layout.rows : layout.columns) < 2) return null;
-  return within(layout, [row + move[0], column + move[1]]);
 }

@@ -149,6 +149,15 @@ function writeIn(pen, text, most, x, y) {
   pen.restore();
 }
 
+// The same upwards at an angle, from a point on.
+function writeSlanted(pen, text, most, [x, y], angle) {
+  pen.save();
+  pen.translate(x, y);
+  pen.rotate(-angle);
+  writeIn(pen, text, most, 0, 0);
+  pen.restore();
+}
+
 // The text, cut with an ellipsis where it is wider than `most` pixels.
 function shortened(pen, text, most) {
   if (pen.measureText(text).width <= most) return text;

@@ -12,7 +12,11 @@ class View extends Picture {
     super(root);
     this.hovered = {};
     this.map = element("div", "map");
-    this.map.addEventListener("scroll", () => this.hover(null));
+    this.cells = element("canvas", "cells");
+    this.cells.setAttribute("aria-hidden", "true");
+    this.grid = new Grid(this, this);
+    this.map.append(layersOf(this.cells, this.grid.marks));
+    this.map.addEventListener("scroll", () => this.grid.scrolled());
     this.row = new RowBars(this.spoken);
     this.stage = element("div", "stage");
     this.stage.append(this.map, this.row.panel);
@@ -53,23 +57,8 @@ class View extends Picture {
     this.slider.update(header.taus, header.temperature, other);
     if (other || this.row.asked === header.row) this.row.asked = null;
     if (this.row.asked === null || this.row.asked >= this.weights.rows.size) this.row.chosen = header.row;
-    this.buildMap();
     this.markTicks();
     this.draw();
-  }
-
-  buildMap() {
-    const { weights } = this;
-    const layers = matrixLayers(weights, {
-      hover: (event) => this.hover(event),
-      pick: (event) => this.pick(event),
-    });
-    weights.marks.tabIndex = 0;
-    weights.marks.setAttribute("role", "application");
-    weights.marks.addEventListener("keydown", (event) => this.move(event));
-    const focused = this.map.contains(this.root.getRootNode().activeElement);
-    this.map.replaceChildren(layers);
-    if (focused) weights.marks.focus({ preventScroll: true });
   }
 
   markTicks() {
@@ -97,8 +86,7 @@ class View extends Picture {
     const wide = this.width >= NARROW;
     this.root.classList.toggle("narrow", !wide);
     const range = colourRange([tr("attention weight")], "0", this.tables[this.weights.scale], "1");
-    const masked = this.weights.allowed.includes(0) ? [element("span", "hatched", tr("masked"))] : [];
-    this.legend.replaceChildren(range, ...masked);
+    this.showLegend(range, this.weights.allowed.includes(0));
     const height = this.stageHeight(wide);
     layOut([[this.arranged]], (wide ? this.width * 0.6 : this.width) - 8, height - AROUND_MAP + CAPTION, 1, pen);
     this.row.measure(this.weights.columns.size);
@@ -123,12 +111,12 @@ class View extends Picture {
     const values = this.again ? softmaxRows(this.masked, this.slider.tau) : weights.values;
     this.shown = { ...this.arranged, values };
     this.root.weights = values;
-    this.describe();
-    drawMatrix(weights.cells, this.shown, this.tables, this.theme);
+    this.showState();
+    drawMatrix(this.cells, this.shown, this.tables, this.theme);
     const state = this.again ? tr("redrawn") : tr("as in the run");
     const facts = { title: header.title, tau: this.tauText, state, queries: weights.rows.size, keys: weights.columns.size };
     const what = tr("{title}: attention weights at τ = {tau}, {state}, {queries} queries by {keys} keys.", facts);
-    weights.marks.setAttribute("aria-label", `${what} ${tr("Arrow up and down choose the row whose weights are listed.")}`);
+    this.grid.marks.setAttribute("aria-label", `${what} ${tr("Arrow up and down choose the row whose weights are listed.")}`);
     this.row.draw(this.shown, this.theme);
   }
 
@@ -136,7 +124,7 @@ class View extends Picture {
     return this.slider.text;
   }
 
-  describe() {
+  showState() {
     const { temperature, scope, changes } = this.header;
     this.output.textContent = `τ = ${this.tauText}`;
     this.root.classList.toggle("again", this.again);
@@ -157,15 +145,31 @@ class View extends Picture {
   }
 
   mark() {
-    drawMarks(this.weights.marks, this.shown, { query: this.row.chosen }, this.hovered, this.theme);
+    drawMarks(this.grid.marks, this.shown, { query: this.row.chosen }, this.hovered, this.theme);
   }
 
-  pick(event) {
-    const row = cellAt(this.shown, event)?.[0] ?? labelAt(this.shown, event)?.[this.shown.rows.name];
-    if (row !== undefined) this.choose(row);
+  get layout() {
+    return this.arranged.layout;
   }
 
-  choose(row) {
+  point(cell) {
+    this.hovered = cell ? { query: cell[0], key: cell[1] } : {};
+    this.mark();
+  }
+
+  describe([row, column]) {
+    const { rows, columns, allowed, values } = this.shown;
+    const place = row * columns.size + column;
+    const number = allowed[place] ? exactText(values[place]) : tr("0, masked");
+    return [`${tr("weight")} ${number}`, `${tr("query")} ${nameOf(rows, row)}`, `${tr("key")} ${columns.labels[column]}`];
+  }
+
+  choose(cell, point) {
+    const row = cell?.[0] ?? labelAt(this.shown, point)?.[this.shown.rows.name];
+    if (row !== undefined) this.list(row);
+  }
+
+  list(row) {
     if (row === this.row.chosen) return;
     this.row.asked = this.row.chosen = row;
     this.row.draw(this.shown, this.theme);
@@ -174,27 +178,10 @@ class View extends Picture {
     this.send("row", row);
   }
 
-  move(event) {
-    const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-    if (!by || hasModifier(event)) return;
-    event.preventDefault();
-    this.choose(clamp(this.row.chosen + by, 0, this.shown.rows.size - 1));
-  }
-
-  hover(event) {
-    const cell = event && cellAt(this.shown, event);
-    this.tip.hidden = !cell;
-    this.hovered = cell ? { query: cell[0], key: cell[1] } : {};
-    if (!this.header) return;
-    this.mark();
-    if (!cell) return;
-    const [row, column] = cell;
-    const { rows, columns, allowed, values } = this.shown;
-    const place = row * columns.size + column;
-    const number = allowed[place] ? exactText(values[place]) : tr("0, masked");
-    const lines = [`${tr("query")} ${nameOf(rows, row)}`, `${tr("key")} ${columns.labels[column]}`];
-    const first = element("strong", "", `${tr("weight")} ${number}`);
-    this.showTip([first, ...lines.map((line) => element("div", "", line))], event);
+  onKey({ key }) {
+    const down = MOVES[key]?.[0];
+    if (down) this.list(clamp(this.row.chosen + down, 0, this.shown.rows.size - 1));
+    return down;
   }
 
   paint(canvas, caption) {

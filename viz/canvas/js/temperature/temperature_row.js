@@ -65,11 +65,9 @@ class RowBars {
   measure(keys) {
     this.line = clamp(Math.floor(this.bars.clientHeight / keys), ...LINES);
     this.bars.style.lineHeight = `${this.line}px`;
-    const ratio = window.devicePixelRatio || 1;
     this.tracks.style.height = `${this.line * keys}px`;
     this.width = this.tracks.clientWidth;
-    [this.tracks.width, this.tracks.height] = [this.width, this.line * keys].map((side) => Math.round(side * ratio));
-    this.tracks.getContext("2d").scale(ratio, ratio);
+    sharpPen(this.tracks, this.width, this.line * keys);
   }
 
   paint(weights, allowed, theme) {
@@ -121,8 +119,8 @@ function nameOf(axis, position) {
 const BAR = [22, 90, 150]; // height of a bar's line, width of its label, of its track
 
 function paintTemperature(view, canvas, caption) {
-  const { shown, theme, header, weights } = view;
-  const { width, height } = weights.cells.getBoundingClientRect();
+  const { shown, theme, header } = view;
+  const { width, height } = view.cells.getBoundingClientRect();
   const [line, label, track] = BAR;
   const inner = [width + 40 + label + track + 70, Math.max(height, 50 + line * shown.columns.size)];
   const masked = shown.allowed.includes(0) ? `; ${tr("hatched: masked")}` : "";
