@@ -178,11 +178,6 @@ class View extends Picture {
     this.send("head", { layer, head });
   }
 
-  hint(lines, event, toLeft = false) {
-    const [first, ...more] = lines;
-    this.showTip([element("strong", "", first), ...more.map((line) => element("div", "", line))], event, toLeft);
-  }
-
   paint(canvas, caption) {
     return this.heads.paint(canvas, caption);
   }

@@ -1,4 +1,4 @@
-// needs: shared/picture.js shared/colours.js
+// needs: shared/grid.js shared/colours.js
 // The chosen word in all heads: a thin row for each head over the keys, in the order of the layers or of one key's weight.
 
 const NAMES = 40; // pixels for the heads' names
@@ -28,19 +28,13 @@ class HeadRows {
     this.top = element("canvas", "keys");
     this.top.setAttribute("aria-hidden", "true");
     this.box = element("div", "box");
-    [this.cells, this.marks] = [element("canvas"), element("canvas", "marks")];
-    const layers = element("div", "layers");
-    layers.append(this.cells, this.marks);
-    this.box.append(layers);
+    this.scroller = this.box;
+    this.cells = element("canvas");
+    this.grid = new Grid(view, this);
+    this.marks = this.grid.marks;
+    this.box.append(layersOf(this.cells, this.marks));
     this.node.append(head, this.top, this.box);
-    this.marks.tabIndex = 0;
-    this.marks.setAttribute("role", "application");
-    this.marks.addEventListener("pointermove", (event) => this.hover(this.placeAt(event), event));
-    this.marks.addEventListener("pointerleave", () => this.hover(null));
-    this.marks.addEventListener("click", (event) => this.open(this.placeAt(event)));
-    this.marks.addEventListener("keydown", (event) => this.onKey(event));
-    this.marks.addEventListener("blur", () => this.hover(null));
-    this.box.addEventListener("scroll", () => this.hover(null));
+    this.box.addEventListener("scroll", () => this.grid.scrolled());
     this.top.addEventListener("click", (event) => this.chooseKey(event));
   }
 
@@ -71,7 +65,7 @@ class HeadRows {
     this.columns = Math.min(keys.size, Math.floor((this.width - NAMES - NUMBERS) / LEAST_CELL));
     this.cell = (this.width - NAMES - NUMBERS) / this.columns;
     this.height = Math.ceil(this.step * all.length);
-    this.hovered = null;
+    this.hovered = this.grid.cell = null;
     this.drawTop(sizedCanvas(this.top, this.width, LABELS), theme);
     this.drawCells(sizedCanvas(this.cells, this.width, this.height), theme);
     this.mark();
@@ -95,15 +89,11 @@ class HeadRows {
       const chosen = column === this.columnOf(header.key);
       const near = Math.abs(column - this.columnOf(header.key)) < every;
       if (!chosen && (column % every || near)) continue;
-      pen.save();
       pen.font = `${chosen ? "600 " : ""}11px ${theme.font}`;
       pen.fillStyle = theme.text;
       pen.globalAlpha = chosen ? 1 : 0.8;
-      pen.translate(NAMES + (column + 0.5) * this.cell, LABELS - 4);
-      pen.rotate(-SLOPE);
-      const name = chosen ? keys.labels[header.key] : keys.labels[key];
-      writeIn(pen, name, LABELS / Math.sin(SLOPE) - 8, 0, 0);
-      pen.restore();
+      const name = keys.labels[chosen ? header.key : key];
+      writeSlanted(pen, name, LABELS / Math.sin(SLOPE) - 8, [NAMES + (column + 0.5) * this.cell, LABELS - 4], SLOPE);
     }
   }
 
@@ -128,8 +118,7 @@ class HeadRows {
 
   name(pen, row, y, theme) {
     const { rows, header, keys } = this.view;
-    const [layer, head] = header.places[row];
-    const chosen = layer === header.place[0] && head === header.place[1];
+    const chosen = this.isChosen(row);
     pen.fillStyle = theme.text;
     pen.textBaseline = "middle";
     pen.font = `${chosen ? "700 " : ""}11px ${theme.font}`;
@@ -150,21 +139,34 @@ class HeadRows {
     const key = getComputedStyle(this.top).borderTopColor; // a canvas cannot read light-dark()
     frame(pen, [NAMES + this.columnOf(header.key) * this.cell - 0.75, 0.75, this.cell + 1, this.height - 1.5], key, 1.5);
     this.sequence.forEach((row, line) => {
-      const [layer, head] = header.places[row];
-      const chosen = layer === header.place[0] && head === header.place[1];
-      if (chosen || row === this.hovered?.row) {
+      const chosen = this.isChosen(row);
+      if (chosen || line === this.hovered?.[0]) {
         outline(pen, [NAMES, line * this.step, wide, this.step - 0.5], chosen ? 1.5 : 1, theme);
       }
     });
   }
 
-  placeAt(event) {
-    const [x, y] = pointIn(this.marks, event);
-    const line = Math.floor(y / this.step);
-    if (line < 0 || line >= this.sequence.length) return null;
-    const column = Math.floor((x - NAMES) / this.cell);
+  isChosen(row) {
+    const { places, place } = this.view.header;
+    return String(places[row]) === String(place);
+  }
+
+  // A row for each head, a column for each key; a drawn one may stand for several.
+  get layout() {
+    const { size } = this.view.keys;
+    const [width, height] = [(this.cell * this.columns) / size, this.step];
+    return { left: NAMES, top: 0, width, height, rows: this.sequence.length, columns: size };
+  }
+
+  cellAt([x, y]) {
+    const [line, column] = [Math.floor(y / this.step), Math.floor((x - NAMES) / this.cell)];
+    if (!(line in this.sequence)) return null;
     const inside = column >= 0 && column < this.columns;
-    return { row: this.sequence[line], key: inside ? this.largest(this.sequence[line], this.span(column)) : null };
+    return [line, inside ? this.largest(this.sequence[line], this.span(column)) : null];
+  }
+
+  start() {
+    return [Math.max(this.sequence.findIndex((row) => this.isChosen(row)), 0), this.view.header.key];
   }
 
   largest(row, [start, end]) {
@@ -176,15 +178,12 @@ class HeadRows {
     return best;
   }
 
-  hover(place, event) {
-    const { view } = this;
-    if (!view.header) return;
-    this.hovered = place;
+  point(cell) {
+    const { chips, weights } = this.view;
+    this.hovered = cell;
     this.mark();
-    view.tip.hidden = true;
-    view.chips.shade(place ? this.weightsOf(place.row) : view.weights);
-    view.chips.point(place ? place.key : null);
-    if (place && event) view.hint(this.describe(place), event, true);
+    chips.shade(cell ? this.weightsOf(this.sequence[cell[0]]) : weights);
+    chips.point(cell && cell[1]);
   }
 
   weightsOf(row) {
@@ -192,8 +191,9 @@ class HeadRows {
     return values.subarray(row * columns.size, (row + 1) * columns.size);
   }
 
-  describe({ row, key }) {
+  describe([line, key]) {
     const { header, keys, rows } = this.view;
+    const row = this.sequence[line];
     const [layer, head] = header.places[row];
     const weights = this.weightsOf(row);
     const place = key ?? this.largest(row, [0, keys.size]);
@@ -208,33 +208,21 @@ class HeadRows {
     ];
   }
 
-  open(place) {
-    if (place) this.view.openHead(this.view.header.places[place.row]);
+  say(cell) {
+    return this.describe(cell).slice(0, 3).reverse().join(", ");
+  }
+
+  leftward() {
+    return true;
+  }
+
+  choose(cell) {
+    if (cell) this.view.openHead(this.view.header.places[this.sequence[cell[0]]]);
   }
 
   chooseKey(event) {
     const column = Math.floor((pointIn(this.top, event)[0] - NAMES) / this.cell);
     if (column >= 0 && column < this.columns) this.view.chooseKey(this.span(column)[0]);
-  }
-
-  onKey(event) {
-    if (hasModifier(event)) return;
-    const { header, keys } = this.view;
-    const chosen = header.places.findIndex(([layer, head]) => layer === header.place[0] && head === header.place[1]);
-    const from = this.hovered || { row: Math.max(chosen, 0), key: header.key };
-    const [down, right] = [{ ArrowUp: -1, ArrowDown: 1 }[event.key], { ArrowLeft: -1, ArrowRight: 1 }[event.key]];
-    if (event.key === "Enter" || event.key === " ") this.open(from);
-    else if (down || right) {
-      const line = this.sequence.indexOf(from.row);
-      const row = this.sequence[clamp(line + (down || 0), 0, this.sequence.length - 1)];
-      const key = clamp((from.key ?? header.key) + (right || 0), 0, keys.size - 1);
-      this.hover({ row, key });
-      this.view.say(this.describe({ row, key }).slice(0, 3).reverse().join(", "));
-      const y = this.sequence.indexOf(row) * this.step;
-      const { scrollTop, clientHeight } = this.box;
-      if (y < scrollTop || y + this.step > scrollTop + clientHeight) this.box.scrollTop = y - clientHeight / 2;
-    } else return;
-    event.preventDefault();
   }
 
   paint(canvas, caption) {

@@ -1,4 +1,4 @@
-// needs: shared/elements.js shared/colours.js
+// needs: shared/grid.js
 // The boxes, in the order of reading. Vectors are blocks of coloured cells; what has a number for each key has a column for
 // each key, so that scores, mask and weights of a key stand below each other.
 
@@ -145,12 +145,8 @@ class Steps {
       }
       const figure = element("figure", "block");
       const [caption, canvas] = [element("figcaption"), element("canvas")];
-      canvas.tabIndex = 0;
-      canvas.setAttribute("role", "application");
-      const block = { box: box.name, symbol: part.symbol, caption, canvas, at: 0 };
-      canvas.addEventListener("pointermove", (event) => this.hoverBlock(block, event));
-      canvas.addEventListener("pointerleave", () => (this.view.tip.hidden = true));
-      canvas.addEventListener("keydown", (event) => this.moveIn(block, event));
+      const block = { box: box.name, symbol: part.symbol, caption, canvas };
+      new Grid(this.view, this.cellsOf(block), canvas);
       figure.append(caption, canvas);
       this.blocks.push(block);
       row.append(figure);
@@ -178,7 +174,7 @@ class Steps {
     block.caption.title = block.caption.textContent; // where it is too long for the box
     const values = this.valuesOf(part);
     const facts = { symbol: part.symbol.replace(/_/g, " "), name: names[part.rows.name], count: values.length };
-    block.canvas.setAttribute("aria-label", tr("{symbol} of {name}: {count} numbers. Arrow left and right read them.", facts));
+    block.canvas.setAttribute("aria-label", tr("{symbol} of {name}: {count} numbers. The arrow keys read them.", facts));
     const [width, height] = [Math.max(Math.floor(block.canvas.parentNode.clientWidth), 20), 18];
     const pen = sizedCanvas(block.canvas, width, height);
     drawCellsOf(pen, values, part, view.tables[part.scale], width, height);
@@ -261,7 +257,7 @@ class Steps {
     const value = name === "softmax" ? view.weights[key] : view.row(part)[key];
     const number = name === "mask" ? (view.visible(key) ? tr("visible") : tr("masked")) : exactText(value);
     const [query, label] = [view.header.names.query, view.keys.labels[key]];
-    view.hint([`${singular(part.symbol)} ${number}`, `${tr("query")} ${query}`, `${tr("key")} ${label}`], event);
+    view.showTip([`${singular(part.symbol)} ${number}`, `${tr("query")} ${query}`, `${tr("key")} ${label}`], event);
     view.chips.point(key);
   }
 
@@ -270,24 +266,27 @@ class Steps {
     this.view.chips.point(null);
   }
 
-  hoverBlock(block, event) {
-    const part = this.partOf(block);
-    const { width, height, left, top } = block.canvas.getBoundingClientRect();
-    const [rows, columns] = shapeOf(part.columns.size);
-    const row = clamp(Math.floor(((event.clientY - top) / height) * rows), 0, rows - 1);
-    const at = row * columns + clamp(Math.floor(((event.clientX - left) / width) * columns), 0, columns - 1);
-    if (at >= part.columns.size) return;
-    const where = tr("{symbol}, dimension {at} of {size}", { symbol: part.symbol.replace("_", ""), at, size: part.columns.size });
-    this.view.hint([exactText(this.valuesOf(part)[at]), where], event);
-  }
-
-  moveIn(block, event) {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!step || hasModifier(event)) return;
-    event.preventDefault();
-    const values = this.valuesOf(this.partOf(block));
-    block.at = clamp(block.at + step, 0, values.length - 1);
-    this.view.say(`${tr("dimension {column}", { column: block.at })}: ${exactText(values[block.at])}`);
+  // What the grid of a block is.
+  cellsOf(block) {
+    const part = () => this.partOf(block);
+    // The last row may be shorter.
+    const at = ([row, column]) => Math.min(row * shapeOf(part().columns.size)[1] + column, part().columns.size - 1);
+    const valueAt = (cell) => exactText(this.valuesOf(part())[at(cell)]);
+    return {
+      get layout() {
+        const [rows, columns] = shapeOf(part().columns.size);
+        const { clientWidth, clientHeight } = block.canvas;
+        return { left: 0, top: 0, width: clientWidth / columns, height: clientHeight / rows, rows, columns };
+      },
+      start: () => [0, 0],
+      point: () => {},
+      describe: (cell) => {
+        const { symbol, columns } = part();
+        const facts = { symbol: symbol.replace("_", ""), at: at(cell), size: columns.size };
+        return [valueAt(cell), tr("{symbol}, dimension {at} of {size}", facts)];
+      },
+      say: (cell) => `${tr("dimension {column}", { column: at(cell) })}: ${valueAt(cell)}`,
+    };
   }
 }
 
@@ -299,14 +298,10 @@ function shapeOf(size) {
 
 function drawCellsOf(pen, values, { low, high }, table, width, height) {
   const [rows, columns] = shapeOf(values.length);
-  const image = new ImageData(columns, rows);
-  const [pixels, colours] = [new Uint32Array(image.data.buffer), packedColours(table)];
-  values.forEach((value, place) => (pixels[place] = colours[colourStep(value, low, high)]));
-  const small = element("canvas");
-  [small.width, small.height] = [columns, rows];
-  small.getContext("2d").putImageData(image, 0, 0);
+  const colours = packedColours(table);
+  const colourAt = (at) => (at < values.length ? colours[colourStep(values[at], low, high)] : 0);
   pen.imageSmoothingEnabled = false;
-  pen.drawImage(small, 0, 0, width, height);
+  pen.drawImage(imageOf(columns, rows, colourAt), 0, 0, width, height);
 }
 
 function scoreInCell(value) {

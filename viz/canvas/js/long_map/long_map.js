@@ -1,4 +1,4 @@
-// needs: shared/picture.js shared/payload.js mosaic/mosaic_draw.js
+// needs: shared/grid.js shared/payload.js mosaic/mosaic_draw.js
 // The long_map component: one head on a long text. The whole (query, key) plane is there from the start, coarse; what is
 // zoomed into comes from Python in more detail a moment later, and so do the exact weights of a chosen query.
 
@@ -14,44 +14,35 @@ class View extends Picture {
   constructor(root) {
     super(root);
     this.plane = element("canvas");
-    this.marks = element("canvas", "marks");
-    this.marks.tabIndex = 0;
-    this.marks.setAttribute("role", "application");
-    const layers = element("div", "layers");
-    layers.append(this.plane, this.marks);
+    this.grid = new Grid(this, this);
+    this.marks = this.grid.marks;
     const toolbar = element("div", "toolbar");
     this.legend = element("div", "legend");
-    const brighten = toggleButton(tr("Brighten"), tr("Colours up to the largest 1% of the weights drawn"), (pressed) => {
-      this.brightened = pressed;
-      this.draw();
-    });
     toolbar.append(
       this.legend,
       button(tr("Zoom in"), tr("Twice as close"), () => this.zoom(0.5)),
       button(tr("Zoom out"), tr("Half as close"), () => this.zoom(2)),
       button(tr("Whole text"), tr("Show all queries and keys"), () => this.look({ top: 0, left: 0, span: this.n })),
-      brighten,
+      this.brightenButton(tr("Colours up to the largest 1% of the weights drawn")),
       this.pngButton(),
     );
-    root.append(toolbar, layers, this.spoken, this.tip);
+    root.append(toolbar, layersOf(this.plane, this.marks), this.spoken, this.tip);
     this.listen();
   }
 
   listen() {
     const { marks } = this;
     marks.addEventListener("pointerdown", (event) => this.grab(event));
-    marks.addEventListener("pointermove", (event) => (this.held ? this.drag(event) : this.hover(event)));
-    marks.addEventListener("pointerup", (event) => this.release(event));
-    marks.addEventListener("pointerleave", () => this.hover(null));
-    marks.addEventListener("dblclick", (event) => this.zoom(0.5, this.cellAt(event)));
-    marks.addEventListener("keydown", (event) => this.onKey(event));
+    marks.addEventListener("pointermove", (event) => this.drag(event));
+    marks.addEventListener("pointerup", () => this.release());
+    marks.addEventListener("dblclick", (event) => this.zoom(0.5, this.grid.cellAt(event)));
     // A plain wheel scrolls the page; pinching on a touchpad is a wheel with Ctrl.
     marks.addEventListener(
       "wheel",
       (event) => {
         if (!event.ctrlKey && !event.metaKey) return;
         event.preventDefault();
-        this.zoom(Math.exp(event.deltaY / 200), this.cellAt(event));
+        this.zoom(Math.exp(event.deltaY / 200), this.grid.cellAt(event));
       },
       { passive: false },
     );
@@ -90,8 +81,13 @@ class View extends Picture {
     this.side = Math.max(Math.min(this.width - this.margin.left - 2, TALLEST), 120);
     this.high = (this.brightened && highOfMost(this.looks.slice(-1), this.unit)) || this.largest;
     const pixels = pixelTable({ table: this.table, high: this.high, unit: this.unit });
-    for (const look of this.looks) look.image = imageOf(look, pixels);
-    this.drawLegend();
+    for (const look of this.looks) {
+      const { codes, shape: [rows, columns] } = look;
+      look.image = imageOf(columns, rows, (cell) => pixels[codes[cell]]);
+    }
+    const masked = this.looks.some(({ codes }) => codes.includes(0));
+    const coarse = this.looks[0].size > 1 ? [tr("a cell shows the largest weight inside it")] : [];
+    this.showLegend(weightRange(this), masked, ...coarse);
     this.redraw();
   }
 
@@ -102,9 +98,13 @@ class View extends Picture {
   }
 
   drawMarks() {
-    const pen = sizedCanvas(this.marks, this.margin.left + this.side + 1, this.margin.top + this.side + 1);
+    const pen = sizedCanvas(this.marks, ...this.size);
     const { row } = this.header;
     if (row !== null) outlineRow(pen, this, row);
+  }
+
+  get size() {
+    return [this.margin.left + this.side + 1, this.margin.top + this.side + 1];
   }
 
   // The look with the smallest cells among those that contain this query and key.
@@ -114,23 +114,31 @@ class View extends Picture {
     return this.looks.filter(within).reduce((best, each) => (!best || each.size < best.size ? each : best), null);
   }
 
-  cellAt(event) {
-    const box = this.marks.getBoundingClientRect();
-    const { top, left, span } = this.window;
-    const [x, y] = [event.clientX - box.left - this.margin.left, event.clientY - box.top - this.margin.top];
-    if (x < 0 || y < 0 || x >= this.side || y >= this.side) return null;
-    return [Math.floor(top + (y / this.side) * span), Math.floor(left + (x / this.side) * span)];
+  // Of all cells, also those outside what is looked at.
+  get layout() {
+    const { margin, side, window: seen, n } = this;
+    const scale = side / seen.span;
+    const [left, top] = [margin.left - seen.left * scale, margin.top - seen.top * scale];
+    return { left, top, width: scale, height: scale, rows: n, columns: n };
   }
 
+  cellAt([x, y]) {
+    const { margin, side, held } = this;
+    const inside = x >= margin.left && y >= margin.top && x < margin.left + side && y < margin.top + side;
+    return inside && !held ? cellIn(this.layout, [x, y]) : null;
+  }
+
+  point() {}
+
   grab(event) {
-    const cell = this.cellAt(event);
-    if (!cell || event.button) return;
+    if (event.button || !this.grid.cellAt(event)) return;
     this.marks.setPointerCapture(event.pointerId);
     this.held = { x: event.clientX, y: event.clientY, from: this.window, moved: false };
     this.tip.hidden = true;
   }
 
   drag(event) {
+    if (!this.held) return;
     const { x, y, from } = this.held;
     const [right, down] = [event.clientX - x, event.clientY - y];
     if (!this.held.moved && Math.hypot(right, down) < 4) return;
@@ -140,16 +148,17 @@ class View extends Picture {
     this.look({ top: from.top - down * scale, left: from.left - right * scale, span: from.span });
   }
 
-  release(event) {
-    if (!this.held) return;
-    const { moved } = this.held;
+  release() {
+    this.dragged = this.held?.moved;
     this.held = null;
     this.marks.classList.remove("dragging");
-    const cell = this.cellAt(event);
-    if (!moved && cell) this.choose(cell[0]);
   }
 
-  choose(row) {
+  choose(cell) {
+    if (cell && !this.dragged) this.askFor(cell[0]);
+  }
+
+  askFor(row) {
     this.asked = row;
     this.ask();
   }
@@ -187,19 +196,16 @@ class View extends Picture {
     this.send("look", { top: whole[0], left: whole[1], span: whole[2], row: this.asked ?? this.header.row });
   }
 
-  onKey(event) {
-    if (hasModifier(event)) return;
+  onKey({ key }) {
     const { top, left, span } = this.window;
-    const step = span / 8;
-    const moves = { ArrowUp: [-step, 0], ArrowDown: [step, 0], ArrowLeft: [0, -step], ArrowRight: [0, step] };
-    if (moves[event.key]) this.look({ top: top + moves[event.key][0], left: left + moves[event.key][1], span });
-    else if (event.key === "+" || event.key === "=") this.zoom(0.5);
-    else if (event.key === "-") this.zoom(2);
-    else if (event.key === "0") this.look({ top: 0, left: 0, span: this.n });
-    else if (event.key === "Enter") this.choose(Math.floor(top + span / 2));
-    else return;
-    event.preventDefault();
+    const [move, factor] = [MOVES[key], { "+": 0.5, "=": 0.5, "-": 2 }[key]];
+    if (move) this.look({ top: top + (move[0] * span) / 8, left: left + (move[1] * span) / 8, span });
+    else if (factor) this.zoom(factor);
+    else if (key === "0") this.look({ top: 0, left: 0, span: this.n });
+    else if (key === "Enter") this.askFor(Math.floor(top + span / 2));
+    else return false;
     this.spoken.textContent = this.whereText();
+    return true;
   }
 
   whereText() {
@@ -207,12 +213,6 @@ class View extends Picture {
     const ends = (start) => [Math.round(start), Math.round(start + span) - 1];
     const [[first, last], [from, to]] = [ends(top), ends(left)];
     return tr("queries {first} to {last}, keys {from} to {to}", { first, last, from, to });
-  }
-
-  hover(event) {
-    const cell = event && this.cellAt(event);
-    this.tip.hidden = true;
-    if (cell) this.showTip(this.describe(cell), event);
   }
 
   describe([query, key]) {
@@ -224,12 +224,8 @@ class View extends Picture {
     const lines = [];
     if (query === header.row && code) value = `${header.measure} ${exactText(exact[key])}`;
     else if (look.size > 1) lines.push(tr("the largest of {size} × {size} cells: zoom in for each", { size: look.size }));
-    return [
-      element("strong", "", value),
-      element("div", "", `${tr("query")} ${query}: ${header.tokens[query]}`),
-      element("div", "", `${tr("key")} ${key}: ${header.tokens[key]}`),
-      ...lines.map((line) => element("div", "dim", line)),
-    ];
+    const names = [`${tr("query")} ${query}: ${header.tokens[query]}`, `${tr("key")} ${key}: ${header.tokens[key]}`];
+    return [value, ...names, ...lines.map((line) => element("div", "dim", line))];
   }
 
   readOut() {
@@ -240,40 +236,18 @@ class View extends Picture {
     this.spoken.textContent = tr("Query {row}: {token}; largest weight {weight} on key {key}: {name}", facts);
   }
 
-  drawLegend() {
-    const { header, high, table } = this;
-    const beyond = this.largest > high * 1.001 ? "≥ " : "";
-    const masked = this.looks.some(({ codes }) => codes.includes(0));
-    const entries = [colourRange([header.measure], "0", table, beyond + threeDigits(high))];
-    if (masked) entries.push(element("span", "hatched", tr("masked")));
-    if (this.looks[0].size > 1) entries.push(element("span", "dim", tr("a cell shows the largest weight inside it")));
-    this.legend.replaceChildren(...entries);
-  }
-
   paint(canvas, caption) {
-    const { header, theme } = this;
+    const { header, theme, size } = this;
     const range = `${tr("{measure}: colours from 0 to {high}", { measure: header.measure, high: threeDigits(this.high) })}; ${this.whereText()}`;
-    const size = [this.margin.left + this.side + 1, this.margin.top + this.side + 1];
     const { pen, size: all, top } = startPicture(canvas, size, theme, { title: header.title, range, caption });
     drawLayer(pen, canvas, (layer) => drawLongMap(layer, this), EDGE, top, ...size);
     return all;
   }
 }
 
-// A look as an image, a pixel a cell; masked cells are transparent.
-function imageOf({ codes, shape: [rows, columns] }, pixels) {
-  const image = element("canvas");
-  [image.width, image.height] = [columns, rows];
-  const data = new ImageData(columns, rows);
-  const target = new Uint32Array(data.data.buffer);
-  for (let at = 0; at < codes.length; at += 1) target[at] = codes[at] ? pixels[codes[at]] : 0;
-  image.getContext("2d").putImageData(data, 0, 0);
-  return image;
-}
-
 function drawLongMap(canvas, view) {
-  const { margin, side, window: seen, theme, looks, n } = view;
-  const pen = sizedCanvas(canvas, margin.left + side + 1, margin.top + side + 1);
+  const { margin, side, theme, looks, layout } = view;
+  const pen = sizedCanvas(canvas, ...view.size);
   pen.save();
   pen.beginPath();
   pen.rect(margin.left, margin.top, side, side);
@@ -281,9 +255,8 @@ function drawLongMap(canvas, view) {
   pen.fillStyle = hatching(pen, theme);
   pen.fillRect(margin.left, margin.top, side, side);
   pen.imageSmoothingEnabled = false;
-  const scale = side / seen.span;
   for (const { image, top, left, size, shape } of looks) {
-    const [x, y] = [margin.left + (left - seen.left) * scale, margin.top + (top - seen.top) * scale];
+    const [x, y, scale] = boxOf(layout, [top, left]);
     const [width, height] = [shape[1] * size * scale, shape[0] * size * scale];
     // Closer looks replace what is below them, masked cells included.
     if (top || left || size < looks[0].size) {
@@ -295,33 +268,29 @@ function drawLongMap(canvas, view) {
     pen.drawImage(image, x, y, width, height);
   }
   pen.restore();
-  drawAxes(pen, view, scale, n);
+  drawAxes(pen, view);
   return pen;
 }
 
 // Names of tokens where there is room for them, at even distances.
-function drawAxes(pen, { margin, side, window: seen, theme, header }, scale, n) {
+function drawAxes(pen, { margin, side, window: seen, theme, header, layout, n }) {
   pen.fillStyle = theme.text;
   pen.strokeStyle = theme.text;
   pen.font = `11px ${theme.font}`;
   pen.textBaseline = "middle";
-  const step = niceStep(NAMES / scale);
+  const step = niceStep(NAMES / layout.width);
   const most = margin.left - 12;
   for (let i = Math.ceil(seen.top / step) * step; i < Math.min(seen.top + seen.span, n); i += step) {
-    const y = margin.top + (i + 0.5 - seen.top) * scale;
+    const y = layout.top + (i + 0.5) * layout.height;
     if (y > margin.top + side) break;
     pen.textAlign = "right";
     writeIn(pen, `${i} ${header.tokens[i]}`, most, margin.left - 6, y);
   }
   for (let j = Math.ceil(seen.left / step) * step; j < Math.min(seen.left + seen.span, n); j += step) {
-    const x = margin.left + (j + 0.5 - seen.left) * scale;
+    const x = layout.left + (j + 0.5) * layout.width;
     if (x > margin.left + side) break;
-    pen.save();
-    pen.translate(x, margin.top - 6);
-    pen.rotate(-Math.PI / 2);
     pen.textAlign = "left";
-    writeIn(pen, `${j} ${header.tokens[j]}`, margin.top - 24, 0, 0);
-    pen.restore();
+    writeSlanted(pen, `${j} ${header.tokens[j]}`, margin.top - 24, [x, margin.top - 6], Math.PI / 2);
   }
   pen.font = `600 12px ${theme.font}`;
   pen.textAlign = "left";
@@ -334,16 +303,9 @@ function niceStep(least) {
   return Math.max([1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least), 1);
 }
 
-function outlineRow(pen, { margin, side, window: seen, theme }, row) {
-  const scale = side / seen.span;
-  const [y, height] = [margin.top + (row - seen.top) * scale, Math.max(scale, 2)];
+function outlineRow(pen, { margin, side, layout, theme }, row) {
+  const [, y, , cell] = boxOf(layout, [row, 0]);
+  const height = Math.max(cell, 2);
   if (y + height < margin.top || y > margin.top + side) return;
-  for (const [colour, thickness] of [
-    [theme.background, 4],
-    [theme.primary, 2],
-  ]) {
-    pen.strokeStyle = colour;
-    pen.lineWidth = thickness;
-    pen.strokeRect(margin.left - 1, y - 1, side + 2, height + 2);
-  }
+  outline(pen, [margin.left - 0.5, y - 0.5, side + 1, height + 1], 2, theme, theme.primary);
 }

@@ -45,7 +45,7 @@ class SvgCanvas {
 class SvgPen {
   constructor() {
     Object.assign(this, LOOK);
-    this.root = svgElement("svg", {});
+    this.group = this.root = svgElement("svg", {});
     this.ruler = element("canvas").getContext("2d");
     this.matrix = new DOMMatrix();
     [this.stack, this.dashes, this.path] = [[], [], []];
@@ -53,7 +53,7 @@ class SvgPen {
 
   save() {
     const look = Object.fromEntries(Object.keys(LOOK).map((name) => [name, this[name]]));
-    this.stack.push({ ...look, matrix: this.matrix, dashes: this.dashes });
+    this.stack.push({ ...look, matrix: this.matrix, dashes: this.dashes, group: this.group });
   }
 
   restore() {
@@ -85,7 +85,7 @@ class SvgPen {
     const { a, b, c, d, e, f } = this.matrix;
     const look = { transform: `matrix(${[a, b, c, d, e, f].join(" ")})`, opacity: this.globalAlpha };
     const node = svgElement(tag, { ...look, ...attributes });
-    this.root.append(node);
+    this.group.append(node);
     return node;
   }
 
@@ -142,6 +142,17 @@ class SvgPen {
 
   fill() {
     this.add("path", { d: this.path.join(""), fill: this.paintServer() });
+  }
+
+  // What follows, until the pen is as it was saved, is seen only inside the path.
+  clip() {
+    const id = `tile-${(tiles += 1)}`;
+    const inside = svgElement("clipPath", { id });
+    const { a, b, c, d, e, f } = this.matrix;
+    inside.append(svgElement("path", { d: this.path.join(""), transform: `matrix(${[a, b, c, d, e, f].join(" ")})` }));
+    const group = svgElement("g", { "clip-path": `url(#${id})` });
+    this.group.append(inside, group);
+    this.group = group;
   }
 
   createPattern(tile) {
