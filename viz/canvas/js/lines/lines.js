@@ -1,4 +1,4 @@
-// needs: shared/picture.js shared/payload.js lines/lines_draw.js
+// needs: shared/grid.js shared/payload.js lines/lines_draw.js
 // The lines component: what each query token attends to, one line a weight. The heads can be shown and hidden.
 
 class View extends Picture {
@@ -11,18 +11,10 @@ class View extends Picture {
     this.heading = element("canvas", "heading");
     this.box = element("div", "box");
     this.all = element("canvas");
-    this.top = element("canvas");
-    const layers = element("div", "layers");
-    layers.append(this.all, this.top);
-    this.box.append(layers);
+    this.top = new Grid(this, this).marks;
+    this.box.append(layersOf(this.all, this.top));
     this.note = element("p", "note");
     root.append(this.chips, this.heading, this.box, this.note, this.spoken, this.tip);
-    this.top.tabIndex = 0;
-    this.top.setAttribute("role", "application");
-    this.top.addEventListener("pointermove", (event) => this.hover(this.tokenAt(event), event));
-    this.top.addEventListener("pointerleave", () => this.hover(null));
-    this.top.addEventListener("click", (event) => this.choose(this.tokenAt(event)));
-    this.top.addEventListener("keydown", (event) => this.onKey(event));
   }
 
   // Without the scrollbar.
@@ -141,33 +133,33 @@ class View extends Picture {
   }
 
   // The token under the pointer: a query on the left, a key on the right, none between the columns.
-  tokenAt(event) {
-    const [x, y] = pointIn(this.top, event);
+  cellAt([x, y]) {
     const index = Math.floor(y / this.layout.step);
     const side = x < this.layout.left ? "query" : x > this.layout.right ? "key" : null;
     const size = side === "query" ? this.header.queries.length : this.header.keys.length;
     return side && index >= 0 && index < size ? { side, index } : null;
   }
 
-  hover(token, event) {
+  point(token) {
     const moved = token?.side !== this.hovered?.side || token?.index !== this.hovered?.index;
     this.hovered = token;
     this.top.style.cursor = token ? "pointer" : "default";
     if (moved && !this.pinned) this.mark();
-    this.tip.hidden = true;
-    if (token) this.showTip(this.describe(token), event, token.side === "key");
+  }
+
+  leftward({ side }) {
+    return side === "key";
   }
 
   // With a pinned token, hovering a token of the other column gives the exact weights between the two.
   describe(token) {
-    const name = element("strong", "", this.nameOf(token));
-    if (!this.pinned || this.pinned.side === token.side) return [name];
+    if (!this.pinned || this.pinned.side === token.side) return [this.nameOf(token)];
     const [query, key] = token.side === "key" ? [this.pinned.index, token.index] : [token.index, this.pinned.index];
     const weights = this.shownSlots().map((slot) => {
       const weight = this.weightOf(slot, query, key);
-      return element("div", "", `${this.labelOf(slot)}: ${Number.isNaN(weight) ? tr("masked") : exactText(weight)}`);
+      return `${this.labelOf(slot)}: ${Number.isNaN(weight) ? tr("masked") : exactText(weight)}`;
     });
-    return [element("div", "", this.nameOf(this.pinned)), element("div", "", this.nameOf(token)), ...weights];
+    return [element("div", "", this.nameOf(this.pinned)), this.nameOf(token), ...weights];
   }
 
   labelOf(slot) {
@@ -212,16 +204,15 @@ class View extends Picture {
     return [this.nameOf(token), ...strongest].join("; ");
   }
 
-  onKey(event) {
-    if (hasModifier(event)) return;
+  onKey({ key }) {
     const from = this.pinned || { side: "query", index: -1 };
-    const down = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-    const side = { ArrowLeft: "query", ArrowRight: "key" }[event.key] || from.side;
-    if (event.key === "Escape") this.pin(null);
-    else if (event.key === "Enter") this.sendPinned();
-    else if (!down && side === from.side && !/^Arrow/.test(event.key)) return;
-    else this.move(side, from.index + (down || 0));
-    event.preventDefault();
+    const [down] = MOVES[key] || [];
+    const side = { ArrowLeft: "query", ArrowRight: "key" }[key] || from.side;
+    if (key === "Escape") this.pin(null);
+    else if (key === "Enter") this.sendPinned();
+    else if (/^Arrow/.test(key)) this.move(side, from.index + down);
+    else return false;
+    return true;
   }
 
   // All tokens, however far the column is scrolled, and which line belongs to which head.

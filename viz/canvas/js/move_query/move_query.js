@@ -1,4 +1,4 @@
-// needs: shared/picture.js shared/payload.js temperature/temperature_row.js move_query/move_query_draw.js
+// needs: shared/grid.js shared/payload.js temperature/temperature_row.js move_query/move_query_draw.js
 // The move_query component: a query is dragged through the plane of the keys, and the weights follow.
 // The part of the query outside the plane stays; its share of each score came with the data, so the weights are exact.
 
@@ -12,13 +12,9 @@ class View extends Picture {
   constructor(root) {
     super(root);
     this.cells = element("canvas");
-    this.marks = element("canvas");
-    this.marks.tabIndex = 0;
-    this.marks.setAttribute("role", "application");
-    const layers = element("div", "layers");
-    layers.append(this.cells, this.marks);
+    this.marks = new Grid(this, this).marks;
     this.plane = element("div", "plane");
-    this.plane.append(layers);
+    this.plane.append(layersOf(this.cells, this.marks));
     this.row = new RowBars(this.spoken);
     this.row.head.hidden = true;
     this.change = element("div", "entropy");
@@ -63,7 +59,6 @@ class View extends Picture {
     });
     marks.addEventListener("pointermove", (event) => {
       if (this.dragging) this.moveTo(this.pointAt(event));
-      else this.hover(event);
     });
     marks.addEventListener("pointerup", (event) => {
       this.dragging = false;
@@ -71,8 +66,6 @@ class View extends Picture {
       if (near !== null) this.snap(near);
       this.row.readOut(this.matrix);
     });
-    marks.addEventListener("pointerleave", () => this.hover(null));
-    marks.addEventListener("keydown", (event) => this.onKey(event));
   }
 
   update({ data, setTriggerValue }) {
@@ -89,14 +82,14 @@ class View extends Picture {
     this.table = lookupTable(header.colours);
     this.other.replaceChildren(...header.queries.map((name, index) => new Option(name, index)));
     // The answer to a query that was chosen here must not undo what has been moved since.
-    if (!same && this.asked !== header.row) this.start(header.row);
-    if (this.at.row >= rows) this.start(header.row);
+    if (!same && this.asked !== header.row) this.begin(header.row);
+    if (this.at.row >= rows) this.begin(header.row);
     this.asked = null;
     this.draw();
   }
 
   // The query of the run, at its own place.
-  start(row) {
+  begin(row) {
     const place = this.placeOf(row);
     this.at = { row, point: place, rest: this.part(this.rest, row), own: true };
     this.slider.value = 0;
@@ -115,7 +108,7 @@ class View extends Picture {
 
   snap(row) {
     const other = row !== this.at.row;
-    this.start(row);
+    this.begin(row);
     this.draw();
     if (other) {
       this.asked = row;
@@ -148,17 +141,14 @@ class View extends Picture {
     else this.row.readOut(this.matrix);
   }
 
-  onKey(event) {
-    const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
-    if (hasModifier(event) || (!by && event.key !== "Home")) return;
-    event.preventDefault();
-    if (!by) {
-      this.snap(this.at.row);
-      return;
-    }
+  onKey({ key }) {
+    const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[key];
+    if (key === "Home") this.snap(this.at.row);
+    if (!by) return key === "Home";
     const step = (2 * this.view.extent) / this.view.factor / KEY_STEPS;
     this.moveTo(this.at.point.map((each, axis) => each + step * by[axis]));
     this.row.readOut(this.matrix);
+    return true;
   }
 
   // The weights of the query as it stands: those of the run where it is the run's.
@@ -224,10 +214,10 @@ class View extends Picture {
     paintPlane(this.cells, this);
     sizedCanvas(this.marks, this.view.width, this.view.height);
     this.row.draw(this.matrix, this.theme);
-    this.describe();
+    this.showState();
   }
 
-  describe() {
+  showState() {
     const { header, at } = this;
     this.root.classList.toggle("moved", !at.own);
     this.badge.textContent = at.own ? tr("the run") : tr("moved");
@@ -276,14 +266,18 @@ class View extends Picture {
     return distances[nearest] <= NEAR ? nearest : null;
   }
 
-  hover(event) {
-    if (!this.header) return;
-    const key = event && keyNear(this, ...pointIn(this.marks, event));
-    this.tip.hidden = key === null;
-    if (key === null) return;
+  // Keys stand where they stand in the plane.
+  cellAt(point) {
+    const key = this.dragging ? null : keyNear(this, ...point);
+    return key === null ? null : [key];
+  }
+
+  point() {}
+
+  describe([key]) {
     const allowed = this.part(this.mask, this.at.row)[key];
     const weight = allowed ? exactText(this.shown[key]) : tr("0, masked");
-    this.showTip([element("strong", "", `${tr("weight")} ${weight}`), element("div", "", `${tr("key")} ${this.header.keys[key]}`)], event);
+    return [`${tr("weight")} ${weight}`, `${tr("key")} ${this.header.keys[key]}`];
   }
 
   paint(canvas, caption) {

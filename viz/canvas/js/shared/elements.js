@@ -50,8 +50,9 @@ function happensIn(event, selector) {
   return event.composedPath().some((node) => node instanceof Element && node.matches(selector));
 }
 
-function hasModifier(event) {
-  return event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
+// On many keyboards plus needs Shift, on others the equals sign, too.
+function hasModifier({ altKey, ctrlKey, metaKey, shiftKey, key }) {
+  return altKey || ctrlKey || metaKey || (shiftKey && !"+=".includes(key));
 }
 
 // Arrow keys, Home and End go from button to button; the Tab key stops at one of them.

@@ -4,7 +4,7 @@
 //
 //   layout           { left, top, width, height, rows, columns }: where the first cell is, how large one is, how many
 //   point(cell)      marks [row, column]; null: none
-//   describe(cell)   lines of its tooltip, texts or nodes
+//   describe(cell)   lines of its tooltip, texts or nodes; null: it has none
 //
 // and, where it has something of its own:
 //
@@ -48,7 +48,8 @@ class Grid {
     if (!view.header) return;
     picture.point(cell);
     view.tip.hidden = true;
-    if (cell) view.showTip(picture.describe(cell), event, picture.leftward?.(cell));
+    const lines = cell && picture.describe(cell);
+    if (lines) view.showTip(lines, event, picture.leftward?.(cell));
   }
 
   // Nothing is under the pointer any more once the picture has scrolled below it.

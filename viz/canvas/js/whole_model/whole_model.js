@@ -1,4 +1,4 @@
-// needs: shared/picture.js shared/payload.js whole_model/whole_model_layout.js whole_model/whole_model_draw.js
+// needs: shared/grid.js shared/payload.js whole_model/whole_model_layout.js whole_model/whole_model_draw.js
 // The whole_model component: figure 1 of the paper with the numbers of a run. A token travels from box to box; beside the
 // picture stands what happens to it there. What is chosen is sent once the token rests; links and switches at once.
 
@@ -15,18 +15,15 @@ class View extends Picture {
   constructor(root) {
     super(root);
     this.all = element("canvas");
-    this.marks = element("canvas");
-    const layers = element("div", "layers");
-    layers.append(this.all, this.marks);
+    this.marks = new Grid(this, this).marks;
     this.stage = element("div", "stage");
-    this.stage.append(layers);
+    this.stage.append(layersOf(this.all, this.marks));
     const body = element("div", "body");
     body.append(this.stage, this.makePanel());
     this.legend = element("div", "legend");
     root.append(body, this.legend, this.spoken, this.tip);
     this.pending = new Pending();
     this.zoom = root.clientWidth < PHONE ? BOXES : FIT;
-    this.listen();
   }
 
   // Stays on the screen: the player and the zoom, and what happens at the chosen box.
@@ -64,16 +61,6 @@ class View extends Picture {
     return panel;
   }
 
-  listen() {
-    const { marks } = this;
-    marks.tabIndex = 0;
-    marks.setAttribute("role", "application");
-    marks.addEventListener("pointermove", (event) => this.hover(event));
-    marks.addEventListener("pointerleave", () => this.leave());
-    marks.addEventListener("click", (event) => this.click(this.placeAt(event)));
-    marks.addEventListener("keydown", (event) => this.onKey(event));
-  }
-
   close() {
     super.close();
     clearInterval(this.playing);
@@ -107,7 +94,7 @@ class View extends Picture {
     this.positions = Object.fromEntries(header.rows.map((row) => [row.name, position(row)]));
     const names = header.rows.map(({ title, tokens }) => tr("{title}, {count} tokens", { title, count: tokens.length }));
     this.marks.setAttribute("aria-label", `${tr("The whole model, {boxes} boxes: {stacks}.", { boxes: this.boxes.length, stacks: names.join("; ") })} ${KEYS}`);
-    this.describe();
+    this.showBox();
     this.draw();
   }
 
@@ -204,15 +191,10 @@ class View extends Picture {
     const key = `${box.name} ${head}`;
     if (this.images.has(key)) return this.images.get(key);
     const [rows, columns] = box.heads.cells;
-    const canvas = element("canvas");
-    [canvas.width, canvas.height] = [columns, rows];
-    const image = new ImageData(columns, rows);
-    const pixels = new Uint32Array(image.data.buffer);
     const codes = box.codes.subarray(head * rows * columns, (head + 1) * rows * columns);
-    codes.forEach((code, index) => (pixels[index] = code ? this.table[code] : 0));
-    canvas.getContext("2d").putImageData(image, 0, 0);
-    this.images.set(key, canvas);
-    return canvas;
+    const image = imageOf(columns, rows, (cell) => codes[cell] && this.table[codes[cell]]);
+    this.images.set(key, image);
+    return image;
   }
 
   draw() {
@@ -239,32 +221,22 @@ class View extends Picture {
     return place ? place.y + place.height / (this.layout.opened ? 1 : 2) : 0;
   }
 
-  placeAt(event) {
-    return findPlace(this, ...pointIn(this.marks, event));
+  cellAt(point) {
+    return findPlace(this, ...point);
   }
 
-  hover(event) {
-    const place = this.placeAt(event);
+  point(place) {
     const moved = place?.box !== this.hovered?.box;
     this.hovered = place;
     this.marks.style.cursor = place ? "pointer" : "default";
     if (moved) this.mark();
-    this.tip.hidden = true;
-    if (place?.box) this.showTip(this.tipOf(place.box), event);
   }
 
-  leave() {
-    this.hovered = null;
-    this.tip.hidden = true;
-    this.mark();
-  }
-
-  tipOf(box) {
+  describe({ box }) {
+    if (!box) return null;
     const lines = this.wordsAbout(box).map(([formula, text]) => withSubscripts("div", `${formula}: ${text}`));
     const page = box !== this.box ? tr("Click: bring the token here") : box.page ? tr("Click: open “{page}”", { page: box.page }) : "";
-    const about = [element("strong", "", this.nameOf(box)), element("div", "", box.purpose)];
-    about.push(withSubscripts("div", sizeOf(box)), ...lines);
-    return [...about, element("div", "dim", page)];
+    return [this.nameOf(box), box.purpose, withSubscripts("div", sizeOf(box)), ...lines, element("div", "dim", page)];
   }
 
   nameOf(box) {
@@ -273,28 +245,27 @@ class View extends Picture {
     return [box.title, stack, ...layer].join(", ");
   }
 
-  click(place) {
+  choose(place) {
     if (place?.token) this.chooseToken(place.token.stack, place.token.index);
     else if (place?.box === this.box) this.openPage();
     else if (place?.box) this.goTo(place.box);
   }
 
-  onKey(event) {
-    const zoom = { "+": 1, "=": 1, "-": -1 }[event.key]; // on many keyboards plus needs Shift
-    if (hasModifier(event) && !(zoom && event.shiftKey)) return;
-    const step = { ArrowUp: 1, ArrowDown: -1 }[event.key];
-    const token = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    const layer = { PageUp: 1, PageDown: -1 }[event.key];
-    const end = { Home: 0, End: -1 }[event.key];
+  onKey({ key }) {
+    const zoom = { "+": 1, "=": 1, "-": -1 }[key];
+    const step = { ArrowUp: 1, ArrowDown: -1 }[key];
+    const token = { ArrowLeft: -1, ArrowRight: 1 }[key];
+    const layer = { PageUp: 1, PageDown: -1 }[key];
+    const end = { Home: 0, End: -1 }[key];
     if (step) this.step(step);
     else if (token) this.chooseToken(this.box.stack, this.positions[this.box.stack] + token);
     else if (layer) this.stepLayer(layer);
     else if (end !== undefined) this.goTo(this.boxes.at(end));
-    else if (event.key === "Enter") this.openPage();
-    else if (event.key === " ") this.play(!this.playing);
+    else if (key === "Enter") this.openPage();
+    else if (key === " ") this.play(!this.playing);
     else if (zoom) this.zoomTo(this.zoom + zoom);
-    else return;
-    event.preventDefault();
+    else return false;
+    return true;
   }
 
   step(by) {
@@ -311,7 +282,7 @@ class View extends Picture {
   chooseToken(stack, index) {
     this.positions[stack] = clamp(index, 0, this.sizes[stack] - 1);
     if (this.box.stack !== stack) this.box = this.boxes.find((box) => box.stack === stack);
-    this.describe();
+    this.showBox();
     this.draw();
     this.rest();
   }
@@ -320,7 +291,7 @@ class View extends Picture {
     const from = this.traveller;
     const same = this.layout.places.has(box.name) && box.stack === this.box.stack;
     this.box = box;
-    this.describe();
+    this.showBox();
     if (this.layout.opened && !this.layout.places.has(box.name)) this.draw();
     else this.travel(same ? from : this.middleOf(box));
     this.keepInView();
@@ -413,7 +384,7 @@ class View extends Picture {
   }
 
   // The panel: what happens at this box, in words and numbers.
-  describe() {
+  showBox() {
     const { box } = this;
     const { tokens, title, predicts } = this.rowOf(box.stack);
     const position = this.positions[box.stack];
