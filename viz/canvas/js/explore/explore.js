@@ -13,10 +13,8 @@ class View extends Picture {
     this.detail = new Detail(this);
     this.heads = new HeadRows(this);
     this.picker = new Picker(this);
-    this.chain = element("div", "chain");
-    this.chain.append(this.steps.node, this.detail.node);
-    this.panel = element("div", "panel");
-    this.panel.append(this.chain, this.heads.node);
+    this.chain = element("div", "chain", this.steps.node, this.detail.node);
+    this.panel = element("div", "panel", this.chain, this.heads.node);
     root.append(this.chips.node, this.panel, this.tip, this.spoken);
     this.chooses = "query"; // what the next click on a token chooses
     this.sorted = false; // whether the rows of all heads are in the order of the chosen key
@@ -190,7 +188,5 @@ function singular(symbol) {
 
 // Text in which a letter after _ is a subscript.
 function subscripted(text) {
-  const node = element("span");
-  text.split(/_(\w)/).forEach((part, index) => node.append(index % 2 ? element("sub", "", part) : part));
-  return node;
+  return element("span", "", ...text.split(/_(\w)/).map((part, index) => (index % 2 ? element("sub", "", part) : part)));
 }

@@ -4,18 +4,15 @@
 class Chips {
   constructor(view) {
     this.view = view;
-    this.node = element("div", "texts");
-    this.legend = element("div", "chooses");
-    this.legend.setAttribute("role", "group");
-    this.legend.setAttribute("aria-label", tr("What the next click on a token chooses"));
     this.buttons = ["query", "key"].map((what) => {
       const node = element("button", what);
       node.addEventListener("click", () => view.choose(what));
       return node;
     });
-    this.legend.append(element("span", "dim", tr("the next click chooses the")), ...this.buttons);
+    const chooses = element("span", "dim", tr("the next click chooses the"));
     this.lists = element("div", "lists");
-    this.node.append(this.lists, this.legend);
+    this.legend = strip("chooses", tr("What the next click on a token chooses"), chooses, ...this.buttons);
+    this.node = element("div", "texts", this.lists, this.legend);
   }
 
   draw() {
@@ -30,13 +27,8 @@ class Chips {
   build() {
     const { view } = this;
     this.rows = view.header.sides.map((side, index) => {
-      const list = element("div", "tokens");
-      list.setAttribute("role", "group");
-      list.setAttribute("aria-label", tr("Tokens of the {side}", { side: side.name }));
-      rove(list);
       const chips = side.tokens.map((token, place) => {
-        const chip = element("button", "token");
-        chip.append(element("span", "word", token));
+        const chip = element("button", "token", element("span", "word", token));
         const p = side.probabilities[place];
         if (side.probabilities.some((one) => one !== null)) {
           chip.append(element("span", "p", p === null ? "\u00a0" : fixed(p, 2)));
@@ -47,10 +39,8 @@ class Chips {
         chip.addEventListener("click", (event) => view.click(view.header.sides[index], place, event.shiftKey));
         return chip;
       });
-      list.append(...chips);
-      const line = element("div", "side");
-      line.append(element("span", "label", side.name), list);
-      return { line, list, chips };
+      const list = strip("tokens", tr("Tokens of the {side}", { side: side.name }), ...chips);
+      return { line: element("div", "side", element("span", "label", side.name), list), list, chips };
     });
     this.lists.replaceChildren(...this.rows.map(({ line }) => line));
   }

@@ -4,19 +4,13 @@
 class Detail {
   constructor(view) {
     this.view = view;
-    this.node = element("div", "detail");
-    this.nav = element("div", "nav");
-    this.nav.setAttribute("role", "group");
-    this.nav.setAttribute("aria-label", tr("Steps"));
+    this.nav = strip("nav", tr("Steps"));
     this.why = element("p", "why");
     this.stage = element("div", "stage");
     this.close = button("×", tr("Close: back to one word"), () => this.view.toggle(this.view.opened));
     this.close.className = "close";
-    const head = element("div", "head");
-    head.append(this.nav, this.close);
-    this.line = element("div", "line");
-    this.line.append(this.why);
-    this.node.append(head, this.line, this.stage);
+    this.line = element("div", "line", this.why);
+    this.node = element("div", "detail", element("div", "head", this.nav, this.close), this.line, this.stage);
     this.hovered = {};
   }
 
@@ -26,6 +20,7 @@ class Detail {
     if (this.node.hidden) return;
     this.box = view.boxes.find(({ name }) => name === view.opened);
     this.nav.replaceChildren(...view.boxes.map((box, index) => this.step(box, index)));
+    stopAt(this.nav, this.nav.querySelector(".open"));
     this.why.textContent = this.box.why;
     const held = this.grids?.find(({ focused }) => focused);
     const cell = held?.cell;
@@ -36,9 +31,8 @@ class Detail {
 
   step({ name, title }, index) {
     const open = name === this.view.opened;
-    const node = element("button", open ? "name open" : "name");
-    node.append(element("span", "number", String(index + 1)));
-    if (open) node.append(subscripted(title));
+    const number = element("span", "number", String(index + 1));
+    const node = element("button", open ? "name open" : "name", number, open ? subscripted(title) : undefined);
     node.dataset.box = name;
     node.title = title.replace(/_/g, "");
     node.setAttribute("aria-label", `${index + 1}, ${node.title}: ${open ? tr("close the full matrices") : tr("open the full matrices")}`);
@@ -52,23 +46,19 @@ class Detail {
     const parts = this.box.parts.filter((part) => part.symbol !== "masked");
     this.lines = this.view.narrow ? parts.filter((part) => part.rows).map((part) => [part]) : [parts];
     const nodes = this.lines.map((line) => {
-      const node = element("div", "equation");
-      node.append(...line.map((part) => (part.rows ? this.figure(part) : element("div", "operator", part))));
-      return node;
+      const parts = line.map((part) => (part.rows ? this.figure(part) : element("div", "operator", part)));
+      return element("div", "equation", ...parts);
     });
     this.stage.replaceChildren(...nodes);
     this.grids = joinGrids(this.parts.map(({ grid }) => grid), this.grids);
   }
 
   figure(part) {
-    const figure = element("figure");
-    const caption = element("figcaption");
-    const symbol = element("b", part.symbol);
-    symbol.append(subscripted(part.symbol));
+    const symbol = element("b", part.symbol, subscripted(part.symbol));
     const facts = [`${part.rows.size} × ${part.columns.size}`];
     if (part.scale !== "mask") facts.push(tr("{low} to {high}", { low: threeDigits(part.low), high: threeDigits(part.high) }));
     if (part.rows.size === 1 && this.view.keys.size > 1) facts.push(tr("this row alone: the whole is too large"));
-    caption.append(symbol, element("span", "of", facts.join(" · ")));
+    const caption = element("figcaption", "", symbol, element("span", "of", facts.join(" · ")));
     caption.title = part.note;
     const layers = matrixLayers(part, this.view, {
       scroller: this.stage,
@@ -79,8 +69,7 @@ class Detail {
       choose: (cell, point) => this.pick(part, cell, point),
     });
     part.marks.setAttribute("aria-label", `${part.symbol.replace(/_/g, " ")}, ${sizesOf(part)}. ${HOW}`);
-    figure.append(caption, layers);
-    return figure;
+    return element("figure", "", caption, layers);
   }
 
   layOut() {

@@ -12,28 +12,20 @@ const LEAST_CELL = 3;
 class HeadRows {
   constructor(view) {
     this.view = view;
-    this.node = element("section", "all");
-    const head = element("div", "head");
     const title = element("strong", "", tr("This word in all heads"));
-    this.order = element("div", "order");
-    this.order.setAttribute("role", "group");
-    this.order.setAttribute("aria-label", tr("Order of the heads"));
     this.buttons = [false, true].map((sorted) => {
       const node = element("button");
       node.addEventListener("click", () => this.sort(sorted));
       return node;
     });
-    this.order.append(...this.buttons);
-    head.append(title, this.order);
+    const order = strip("order", tr("Order of the heads"), ...this.buttons);
     this.top = element("canvas", "keys");
     this.top.setAttribute("aria-hidden", "true");
-    this.box = element("div", "box");
-    this.scroller = this.box;
     this.cells = element("canvas");
     this.grid = new Grid(view, this);
     this.marks = this.grid.marks;
-    this.box.append(layersOf(this.cells, this.marks));
-    this.node.append(head, this.top, this.box);
+    this.box = this.scroller = element("div", "box", element("div", "layers", this.cells, this.marks));
+    this.node = element("section", "all", element("div", "head", title, order), this.top, this.box);
     this.box.addEventListener("scroll", () => this.grid.scrolled());
     this.top.addEventListener("click", (event) => this.chooseKey(event));
   }
@@ -83,16 +75,12 @@ class HeadRows {
   drawTop(pen, theme) {
     const { keys, header } = this.view;
     pen.textBaseline = "middle";
-    const every = Math.ceil(11 / this.cell);
-    for (let column = 0; column < this.columns; column += 1) {
-      const [key] = this.span(column);
-      const chosen = column === this.columnOf(header.key);
-      const near = Math.abs(column - this.columnOf(header.key)) < every;
-      if (!chosen && (column % every || near)) continue;
+    const chosenColumn = this.columnOf(header.key);
+    for (const [column, chosen] of labelledPositions(this.columns, Math.ceil(11 / this.cell), [chosenColumn])) {
       pen.font = `${chosen ? "600 " : ""}11px ${theme.font}`;
       pen.fillStyle = theme.text;
       pen.globalAlpha = chosen ? 1 : 0.8;
-      const name = keys.labels[chosen ? header.key : key];
+      const name = keys.labels[chosen ? header.key : this.span(column)[0]];
       writeSlanted(pen, name, LABELS / Math.sin(SLOPE) - 8, [NAMES + (column + 0.5) * this.cell, LABELS - 4], SLOPE);
     }
   }

@@ -7,9 +7,7 @@ const KIND_NAMES = { encoder_self: tr("self"), decoder_self: tr("self"), cross: 
 class Picker {
   constructor(view) {
     this.view = view;
-    this.node = element("div", "picker");
-    this.node.setAttribute("role", "group");
-    this.node.setAttribute("aria-label", tr("Where in the model: kind of attention and layer"));
+    this.node = strip("picker", tr("Where in the model: kind of attention and layer"));
   }
 
   draw() {
@@ -23,18 +21,14 @@ class Picker {
   build(stacks) {
     this.boxes = [];
     const columns = stacks.map(({ name, kinds }) => {
-      const column = element("div", "where-stack");
       const layers = [...new Set(kinds.flatMap((kind) => kind.layers))].sort((one, other) => other - one);
       const rows = layers.map((layer) => this.layer(kinds, layer));
-      const inside = element("div", "where-layers");
-      inside.append(...rows);
-      column.append(element("span", "where-name", { encoder: tr("encoder"), decoder: tr("decoder") }[name] ?? name), inside);
-      return column;
+      const title = { encoder: tr("encoder"), decoder: tr("decoder") }[name] ?? name;
+      return element("div", "where-stack", element("span", "where-name", title), element("div", "where-layers", ...rows));
     });
     // A stack with two kinds of attention needs more room.
     this.node.style.gridTemplateColumns = stacks.map(({ kinds }) => `minmax(0, ${1 + kinds.length}fr)`).join(" ");
     this.node.replaceChildren(element("span", "where-title", tr("where, in figure 1")), ...columns);
-    rove(this.node);
   }
 
   layer(kinds, layer) {

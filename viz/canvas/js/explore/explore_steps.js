@@ -11,8 +11,8 @@ class Steps {
     this.node = element("div", "steps");
     this.badge = element("span", "state");
     this.output = element("output", "tau");
-    this.control = element("label", "control");
-    this.control.append(element("span", "", tr("temperature")), this.output, view.slider.input, this.badge);
+    const name = element("span", "", tr("temperature"));
+    this.control = element("label", "control", name, this.output, view.slider.input, this.badge);
   }
 
   draw() {
@@ -68,11 +68,10 @@ class Steps {
       const node = this.buildStep(box, index, wide);
       if (wide) keyed.append(node);
       else nodes.push(node);
-      if (wide && keyed.children.length === 2) nodes.push(this.scroller(keyed));
+      if (wide && keyed.children.length === 2) nodes.push(element("div", "scroller", keyed));
     });
-    const first = element("div", "first");
     const end = nodes.findIndex((node) => node.classList.contains("scroller"));
-    first.append(view.picker.node, ...nodes.splice(0, end));
+    const first = element("div", "first", view.picker.node, ...nodes.splice(0, end));
     this.node.replaceChildren(first, ...nodes);
     const { keys } = view;
     this.node.style.setProperty("--keys", this.shown.length);
@@ -80,16 +79,7 @@ class Steps {
     this.note.textContent = fewer ? tr("{shown} of {keys} keys: those with the largest weights", { shown: this.shown.length, keys: keys.size }) : "";
   }
 
-  scroller(keyed) {
-    const outer = element("div", "scroller");
-    outer.append(keyed);
-    return outer;
-  }
-
   buildLabels() {
-    const row = element("div", "labels");
-    row.setAttribute("role", "group");
-    row.setAttribute("aria-label", tr("Keys: choose one"));
     this.note = element("span", "note");
     const buttons = this.shown.map((key) => {
       const node = element("button", "key-name", this.view.keys.labels[key]);
@@ -98,12 +88,8 @@ class Steps {
       this.labels.push({ node, key });
       return node;
     });
-    const cells = element("div", "cells");
-    cells.append(...buttons);
-    rove(cells);
-    this.keyNames = cells;
-    row.append(this.note, cells);
-    return row;
+    this.keyNames = strip("labels", tr("Keys: choose one"), this.note, element("div", "cells", ...buttons));
+    return this.keyNames;
   }
 
   drawLabel(node, key) {

@@ -4,15 +4,11 @@
 class View extends Picture {
   constructor(root) {
     super(root);
-    this.chips = element("div", "chips");
-    rove(this.chips);
-    this.chips.setAttribute("role", "group");
-    this.chips.setAttribute("aria-label", tr("Heads"));
+    this.chips = strip("chips", tr("Heads"));
     this.heading = element("canvas", "heading");
-    this.box = element("div", "box");
     this.all = element("canvas");
     this.top = new Grid(this, this).marks;
-    this.box.append(layersOf(this.all, this.top));
+    this.box = element("div", "box", element("div", "layers", this.all, this.top));
     this.note = element("p", "note");
     root.append(this.chips, this.heading, this.box, this.note, this.spoken, this.tip);
   }
@@ -42,8 +38,7 @@ class View extends Picture {
 
   buildChips() {
     const buttons = this.header.heads.map((head, slot) => {
-      const chip = element("button", "chip");
-      chip.append(sample(this.lookOf(slot)), element("span", "", tr("head {head}", { head })));
+      const chip = element("button", "chip", sample(this.lookOf(slot)), element("span", "", tr("head {head}", { head })));
       chip.title = tr("Click: show or hide. Double click: show only this head.");
       chip.addEventListener("click", () => this.toggle(head));
       chip.addEventListener("dblclick", () => this.show([head]));
@@ -52,7 +47,7 @@ class View extends Picture {
     const all = button(tr("All"), tr("Show all these heads"), () => this.show(this.header.heads));
     const none = button(tr("None"), tr("Hide all heads"), () => this.show([]));
     this.chips.replaceChildren(...buttons, all, none);
-    stopAt(this.chips, buttons[0]);
+    stopAt(this.chips);
     this.chips.style.display = buttons.length > 1 ? "" : "none";
     this.press();
   }

@@ -16,9 +16,10 @@ class View extends Picture {
     this.plane = element("canvas");
     this.grid = new Grid(this, this);
     this.marks = this.grid.marks;
-    const toolbar = element("div", "toolbar");
     this.legend = element("div", "legend");
-    toolbar.append(
+    const toolbar = element(
+      "div",
+      "toolbar",
       this.legend,
       button(tr("Zoom in"), tr("Twice as close"), () => this.zoom(0.5)),
       button(tr("Zoom out"), tr("Half as close"), () => this.zoom(2)),
@@ -26,7 +27,7 @@ class View extends Picture {
       this.brightenButton(tr("Colours up to the largest 1% of the weights drawn")),
       this.pngButton(),
     );
-    root.append(toolbar, layersOf(this.plane, this.marks), this.spoken, this.tip);
+    root.append(toolbar, element("div", "layers", this.plane, this.marks), this.spoken, this.tip);
     this.listen();
   }
 

@@ -7,8 +7,9 @@ class View extends Picture {
     this.stage = element("div", "stage");
     this.legend = element("div", "legend");
     this.redraw = new Redraw(() => this.draw());
-    const toolbar = element("div", "toolbar");
-    toolbar.append(
+    const toolbar = element(
+      "div",
+      "toolbar",
       this.legend,
       this.redraw.brighten,
       button("−", tr("Smaller cells"), () => this.zoomTo(this.zoom / 1.4)),
@@ -59,9 +60,8 @@ class View extends Picture {
     const { equations: whole } = this.header;
     this.equations = this.narrow ? whole.flatMap(oneMatrixALine) : whole;
     const equations = this.equations.map((parts) => {
-      const equation = element("div", "equation");
-      equation.append(...parts.map((part) => (part.rows ? this.figure(part) : element("div", "operator", part))));
-      return equation;
+      const nodes = parts.map((part) => (part.rows ? this.figure(part) : element("div", "operator", part)));
+      return element("div", "equation", ...nodes);
     });
     this.stage.replaceChildren(...equations);
     this.grids = joinGrids(this.matrices().map(({ grid }) => grid), this.grids);

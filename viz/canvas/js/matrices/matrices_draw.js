@@ -193,7 +193,7 @@ function matrixLayers(matrix, view, picture) {
   matrix.cells.setAttribute("aria-hidden", "true");
   matrix.grid = new Grid(view, Object.defineProperty(picture, "layout", { get: () => matrix.layout }));
   matrix.marks = matrix.grid.marks;
-  return layersOf(matrix.cells, matrix.marks);
+  return element("div", "layers", matrix.cells, matrix.marks);
 }
 
 // Label every n-th position, so that each label has `room` pixels; for dimensions n is a power of two.

@@ -5,14 +5,12 @@ class View extends Picture {
   constructor(root) {
     super(root);
     this.tiles = element("canvas");
-    this.marks = element("div", "marks");
     this.outlines = ["hovered", "chosen", "focused"].map((name) => element("div", `outline ${name}`));
-    this.marks.append(...this.outlines);
+    this.marks = element("div", "marks", ...this.outlines);
     this.grid = new Grid(this, this, this.marks);
-    const toolbar = element("div", "toolbar");
     this.legend = element("div", "legend");
-    toolbar.append(this.legend, this.brightenButton(BRIGHTEN), this.pngButton());
-    root.append(toolbar, layersOf(this.tiles, this.marks), this.spoken, this.tip);
+    const toolbar = element("div", "toolbar", this.legend, this.brightenButton(BRIGHTEN), this.pngButton());
+    root.append(toolbar, element("div", "layers", this.tiles, this.marks), this.spoken, this.tip);
   }
 
   update({ data, setTriggerValue }) {

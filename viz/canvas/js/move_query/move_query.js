@@ -13,16 +13,13 @@ class View extends Picture {
     super(root);
     this.cells = element("canvas");
     this.marks = new Grid(this, this).marks;
-    this.plane = element("div", "plane");
-    this.plane.append(layersOf(this.cells, this.marks));
+    this.plane = element("div", "plane", element("div", "layers", this.cells, this.marks));
     this.row = new RowBars(this.spoken);
     this.row.head.hidden = true;
     this.change = element("div", "entropy");
     this.row.bars.before(this.change);
-    const stage = element("div", "stage");
-    stage.append(this.plane, this.row.panel);
     this.top = this.buildControl();
-    root.append(this.top, stage, this.tip);
+    root.append(this.top, element("div", "stage", this.plane, this.row.panel), this.tip);
     this.listen();
   }
 
@@ -36,18 +33,12 @@ class View extends Picture {
     this.slider.addEventListener("input", () => this.blend());
     this.slider.addEventListener("change", () => this.release());
     this.other.addEventListener("change", () => this.blend());
-    const towards = element("label", "", tr("Towards the query"));
-    towards.append(this.other, this.slider);
-    const control = element("div", "control");
-    control.append(this.back, towards);
+    const towards = element("label", "", tr("Towards the query"), this.other, this.slider);
     this.badge = element("strong", "badge");
     this.note = element("span", "note");
-    const state = element("div", "state");
-    state.append(this.badge, this.note);
     this.legend = element("div", "legend");
-    const whole = element("div");
-    whole.append(control, state, this.legend);
-    return whole;
+    const state = element("div", "state", this.badge, this.note);
+    return element("div", "", element("div", "control", this.back, towards), state, this.legend);
   }
 
   listen() {
@@ -219,7 +210,7 @@ class View extends Picture {
 
   showState() {
     const { header, at } = this;
-    this.root.classList.toggle("moved", !at.own);
+    this.root.classList.toggle("again", !at.own);
     this.badge.textContent = at.own ? tr("the run") : tr("moved");
     this.back.disabled = at.own;
     const share = header.shares[0] + header.shares[1];

@@ -1,10 +1,11 @@
 // needs: shared/words.js
 // HTML and SVG elements, key events, and numbers as text.
 
-function element(tag, className, text) {
+// `children`: texts and nodes; undefined: none.
+function element(tag, className, ...children) {
   const node = document.createElement(tag);
   if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
+  node.append(...children.filter((child) => child !== undefined));
   return node;
 }
 
@@ -69,7 +70,17 @@ function rove(node) {
   });
 }
 
-function stopAt(node, stop) {
+// Such buttons as a group with a name.
+function strip(className, label, ...children) {
+  const node = element("div", className, ...children);
+  node.setAttribute("role", "group");
+  node.setAttribute("aria-label", label);
+  rove(node);
+  stopAt(node);
+  return node;
+}
+
+function stopAt(node, stop = node.querySelector("button")) {
   for (const one of node.querySelectorAll("button")) one.tabIndex = one === stop ? 0 : -1;
 }
 

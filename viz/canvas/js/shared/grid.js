@@ -137,13 +137,6 @@ function focusGrid(grids, cell) {
   grid.marks.focus({ preventScroll: true });
 }
 
-// A picture, and above it what takes the pointer and the keys.
-function layersOf(picture, marks) {
-  const layers = element("div", "layers");
-  layers.append(picture, marks);
-  return layers;
-}
-
 // [row, column] of the cell at a point; null if there is none.
 function cellIn({ left, top, width, height, rows, columns }, [x, y]) {
   const [row, column] = [Math.floor((y - top) / height), Math.floor((x - left) / width)];

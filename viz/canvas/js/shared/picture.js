@@ -68,9 +68,7 @@ function roomBelow(above, least, most) {
 
 // A legend's entry: what has these colours, and the colours between the two ends of their range.
 function colourRange(names, low, table, high) {
-  const entry = element("span", "range");
-  entry.append(...names, element("span", "end", low), colourBar(table), element("span", "end", high));
-  return entry;
+  return element("span", "range", ...names, element("span", "end", low), colourBar(table), element("span", "end", high));
 }
 
 function colourBar(table) {

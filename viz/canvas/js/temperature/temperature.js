@@ -11,15 +11,13 @@ class View extends Picture {
   constructor(root) {
     super(root);
     this.hovered = {};
-    this.map = element("div", "map");
     this.cells = element("canvas", "cells");
     this.cells.setAttribute("aria-hidden", "true");
     this.grid = new Grid(this, this);
-    this.map.append(layersOf(this.cells, this.grid.marks));
+    this.map = element("div", "map", element("div", "layers", this.cells, this.grid.marks));
     this.map.addEventListener("scroll", () => this.grid.scrolled());
     this.row = new RowBars(this.spoken);
-    this.stage = element("div", "stage");
-    this.stage.append(this.map, this.row.panel);
+    this.stage = element("div", "stage", this.map, this.row.panel);
     this.control = this.buildControl();
     root.append(this.control, this.stage, this.tip);
   }
@@ -30,22 +28,16 @@ class View extends Picture {
   }
 
   buildControl() {
-    const control = element("div", "control");
     this.badge = element("strong", "badge");
     this.note = element("span", "note");
-    const state = element("div", "state");
-    state.append(this.badge, this.note);
     this.output = element("output", "tau");
     const label = tr("Temperature τ, redrawn in the browser");
     this.slider = new TauSlider(label, () => this.drawWeights(), (tau) => this.send("tau", tau));
     this.ticks = element("div", "ticks");
-    const track = element("div", "track");
-    track.append(this.slider.input, this.ticks);
-    const line = element("div", "line");
-    line.append(this.output, track);
+    const track = element("div", "track", this.slider.input, this.ticks);
     this.legend = element("div", "legend");
-    control.append(line, state, this.legend);
-    return control;
+    const state = element("div", "state", this.badge, this.note);
+    return element("div", "control", element("div", "line", this.output, track), state, this.legend);
   }
 
   update({ data, setTriggerValue }) {

@@ -10,20 +10,18 @@ const MOST_ROW = 620; // pixels to which many keys may make the panel grow; more
 class RowBars {
   constructor(spoken) {
     this.spoken = spoken;
-    this.panel = element("div", "row");
     this.title = element("div", "title");
     this.entropy = element("div", "entropy");
     this.head = element("div", "entropy");
-    this.bars = element("div", "bars");
-    this.bars.setAttribute("role", "list");
-    this.bars.tabIndex = 0;
-    this.bars.setAttribute("aria-label", tr("Weights of the chosen row"));
     [this.labels, this.numbers] = ["labels", "numbers"].map((name) => element("div", name));
     this.labels.setAttribute("role", "presentation");
     this.tracks = element("canvas", "tracks");
     for (const seen of [this.tracks, this.numbers]) seen.setAttribute("aria-hidden", "true");
-    this.bars.append(this.labels, this.tracks, this.numbers);
-    this.panel.append(this.title, this.entropy, this.head, this.bars, spoken);
+    this.bars = element("div", "bars", this.labels, this.tracks, this.numbers);
+    this.bars.setAttribute("role", "list");
+    this.bars.tabIndex = 0;
+    this.bars.setAttribute("aria-label", tr("Weights of the chosen row"));
+    this.panel = element("div", "row", this.title, this.entropy, this.head, this.bars, spoken);
     this.asked = null;
     this.chosen = 0;
   }

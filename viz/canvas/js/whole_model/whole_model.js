@@ -16,10 +16,8 @@ class View extends Picture {
     super(root);
     this.all = element("canvas");
     this.marks = new Grid(this, this).marks;
-    this.stage = element("div", "stage");
-    this.stage.append(layersOf(this.all, this.marks));
-    const body = element("div", "body");
-    body.append(this.stage, this.makePanel());
+    this.stage = element("div", "stage", element("div", "layers", this.all, this.marks));
+    const body = element("div", "body", this.stage, this.makePanel());
     this.legend = element("div", "legend");
     root.append(body, this.legend, this.spoken, this.tip);
     this.pending = new Pending();
@@ -474,7 +472,5 @@ function nats(number) {
 }
 
 function withSubscripts(tag, formula) {
-  const node = element(tag);
-  node.append(...formulaParts(formula).map((text, index) => (index % 2 ? element("sub", "", text) : text)));
-  return node;
+  return element(tag, "", ...formulaParts(formula).map((text, index) => (index % 2 ? element("sub", "", text) : text)));
 }
