@@ -12,8 +12,8 @@ class View extends Picture {
   }
 
   draw() {
-    this.width = this.measure();
-    const tables = lookupTables(this.header.scales, themeOf(this.root).background);
+    super.draw();
+    const tables = lookupTables(this.header.scales, this.theme.background);
     const strips = this.header.strips.map((strip) => stripOf(strip, tables, this.width));
     this.root.replaceChildren(chainOf(this.header, this.send), ...strips);
     for (const chosen of this.root.querySelectorAll("th.chosen")) scrollIntoMiddle(chosen);

@@ -59,15 +59,12 @@ class View extends Picture {
   }
 
   draw() {
-    this.width = this.measure();
-    this.theme = themeOf(this.root);
+    super.draw();
     this.narrow = this.width < NARROW;
     this.root.classList.toggle("narrow", this.narrow);
     this.tables = lookupTables(this.header.scales, this.theme.background);
-    const room = roomOf(this.root);
-    this.root.classList.toggle("present", room !== null);
     this.chips.draw();
-    if (room !== null) this.panel.style.setProperty("--panel", `${room - this.panel.offsetTop}px`);
+    if (this.room !== null) this.panel.style.setProperty("--panel", `${this.room - this.panel.offsetTop}px`);
     this.picker.draw();
     this.steps.draw();
     this.heads.draw();

@@ -51,7 +51,7 @@ class HeadRows {
     this.top.style.height = `${LABELS}px`; // before the room below it is measured
     this.width = this.box.clientWidth;
     const room = view.narrow ? 14 * all.length : this.box.clientHeight;
-    const least = roomOf(view.root) === null ? LOWEST_ROW : LOWEST_ON_SCREEN;
+    const least = view.room === null ? LOWEST_ROW : LOWEST_ON_SCREEN;
     this.step = clamp(room / all.length, least, HIGHEST_ROW);
     // A pixel cannot show more than one key: of several, the largest weight.
     this.columns = Math.min(keys.size, Math.floor((this.width - NAMES - NUMBERS) / LEAST_CELL));

@@ -88,8 +88,7 @@ class View extends Picture {
   }
 
   draw() {
-    this.theme = themeOf(this.root);
-    this.width = this.measure();
+    super.draw();
     this.layout = layOutLines(this, this.all.getContext("2d"));
     this.top.dataset.rows = `${this.layout.left} ${this.layout.right} ${this.layout.step}`;
     const least = leastOf(this, this.shownSlots());
@@ -97,7 +96,7 @@ class View extends Picture {
     this.explain(least);
     this.mark();
     // In Present, what all else leaves of the window: heading and note have their heights by now.
-    const room = roomOf(this.root);
+    const { room } = this;
     const around = this.root.offsetHeight - this.box.offsetHeight;
     const tallest = room === null ? TALLEST : Math.max(Math.floor(room - around) - 1, 160);
     this.box.style.height = `${Math.min(heightOf(this.header), tallest)}px`;

@@ -76,8 +76,7 @@ class View extends Picture {
   }
 
   draw() {
-    this.width = this.measure();
-    this.theme = themeOf(this.root);
+    super.draw();
     this.margin = this.width < 600 ? NARROW : MARGIN;
     this.side = Math.max(Math.min(this.width - this.margin.left - 2, TALLEST), 120);
     this.high = (this.brightened && highOfMost(this.looks.slice(-1), this.unit)) || this.largest;

@@ -99,7 +99,7 @@ class View extends Picture {
   // The same for all steps, so that nothing below the stage moves; in the present view the rest of the window.
   stageHeight() {
     if (this.narrow) return LINE_OF_ONE * this.equations.length;
-    const room = roomOf(this.root);
+    const { room } = this;
     if (room === null) return roomBelow(ABOVE_STAGE, LOWEST, TALLEST) - this.redraw.height;
     const { top } = this.stage.getBoundingClientRect();
     return Math.max(room - (top - this.root.getBoundingClientRect().top) / zoomOf(this.root), 200);
@@ -107,14 +107,13 @@ class View extends Picture {
 
   draw() {
     if (this.narrow !== this.measure() < NARROW) this.build();
-    this.width = this.measure();
-    this.theme = themeOf(this.root);
+    super.draw();
     this.tables = lookupTables(this.header.scales, this.theme.background);
     const pen = document.createElement("canvas").getContext("2d");
     pen.font = `600 ${FONT_SIZE}px ${this.theme.font}`;
     const height = this.stageHeight();
     this.stage.style.height = this.narrow ? "auto" : `${height}px`;
-    const whole = Math.max(height, roomOf(this.root) === null ? this.readableHeight() : 0);
+    const whole = Math.max(height, this.room === null ? this.readableHeight() : 0);
     this.drawMatrices(pen, whole);
     // How wide captions are is known only now.
     if (this.zoom === 1 && this.stage.scrollWidth > this.stage.clientWidth) this.drawMatrices(pen, whole, true);
@@ -140,7 +139,7 @@ class View extends Picture {
   }
 
   drawMatrices(pen, height, compact = false) {
-    layOut(this.equations, this.width - 22, height - 16, this.zoom, pen, compact, roomOf(this.root) !== null);
+    layOut(this.equations, this.width - 22, height - 16, this.zoom, pen, compact, this.room !== null);
     this.stage.classList.toggle("compact", compact);
     for (const matrix of this.matrices()) {
       matrix.font = this.theme.font;
@@ -202,7 +201,7 @@ class View extends Picture {
   stepByKey(event) {
     const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     // On a whole screen the row above has these keys.
-    if (roomOf(this.root) !== null) return;
+    if (this.room !== null) return;
     if (!move || hasModifier(event) || event.defaultPrevented || happensIn(event, USE_ARROWS)) return;
     event.preventDefault();
     const step = clamp(this.step + move, 0, this.header.steps - 1);

@@ -45,8 +45,7 @@ class View extends Picture {
   }
 
   draw() {
-    this.width = this.measure();
-    this.theme = themeOf(this.root);
+    super.draw();
     this.layout = layOutMosaic(this.groups, this.width, ratioOf(this.root));
     this.high = (this.brightened && highOfMost(this.groups, this.unit)) || this.header.high || this.largest || 1;
     const { left, tile, step } = this.layout;

@@ -170,13 +170,11 @@ class View extends Picture {
   }
 
   draw() {
-    this.width = this.measure();
-    this.theme = themeOf(this.root);
+    super.draw();
     const wide = this.width >= NARROW;
     this.root.classList.toggle("narrow", !wide);
     // In Present, what the controls leave of the window; else what the page leaves of it.
-    const room = roomOf(this.root);
-    this.root.classList.toggle("present", room !== null);
+    const { room } = this;
     const onPage = wide ? roomBelow(ABOVE_PLANE, LOWEST, TALLEST) : TALLEST;
     const tallest = room === null ? onPage : Math.max(room - this.top.offsetHeight, 200);
     const widest = room === null ? TALLEST : tallest;
@@ -188,22 +186,23 @@ class View extends Picture {
     const range = colourRange([tr("attention weight of a key")], "0", this.table, "1");
     const border = element("span", "", tr("thin lines: beyond them another key gets the largest weight"));
     this.legend.replaceChildren(range, border);
-    this.row.measure(this.header.keys.length);
     this.drawQuery(true);
   }
 
-  // All that changes while the query moves; `borders`: also the lines where the heaviest key changes.
-  drawQuery(borders = false) {
+  // All that changes while the query moves; `all`: also the lines where the heaviest key changes, and the sizes.
+  drawQuery(all = false) {
     const { header, at } = this;
     this.shown = this.weights();
     this.root.weights = this.shown;
-    if (borders) this.borders = bordersOf(this);
+    if (all) this.borders = bordersOf(this);
     const allowed = this.part(this.mask, at.row);
     const rows = { size: 1, labels: [header.queries[at.row]], notes: [] };
     const columns = { size: header.keys.length, labels: header.keys };
     this.matrix = { rows, columns, values: this.shown, allowed };
     paintPlane(this.cells, this);
     sizedCanvas(this.marks, this.view.width, this.view.height);
+    // The plane has its width by now, and leaves the bars theirs.
+    if (all) this.row.measure(header.keys.length);
     this.row.draw(this.matrix, this.theme);
     this.showState();
   }

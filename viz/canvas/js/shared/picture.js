@@ -1,6 +1,7 @@
 // needs: shared/mount.js shared/picture.css shared/colours.js shared/save_picture.js
 // What all pictures on canvases share: they are drawn again when their width changes, can be saved, and have a tooltip.
-// A subclass has `update(component)`, `draw()` and `paint(canvas, caption)`, and appends `tip` and `spoken` to its root.
+// A subclass has `update(component)`, `paint(canvas, caption)` and a `draw()` that begins with this one, and appends `tip` and
+// `spoken` to its root.
 
 class Picture {
   constructor(root) {
@@ -24,6 +25,13 @@ class Picture {
 
   measure() {
     return this.root.clientWidth;
+  }
+
+  // What depends on where the picture stands: its width, the colours of the page, on a whole screen the height that it fills.
+  draw() {
+    const { root } = this;
+    [this.width, this.theme, this.room] = [this.measure(), themeOf(root), roomOf(root)];
+    root.classList.toggle("present", this.room !== null);
   }
 
   pngButton() {

@@ -69,8 +69,7 @@ class View extends Picture {
   }
 
   draw() {
-    this.width = this.measure();
-    this.theme = themeOf(this.root);
+    super.draw();
     this.tables = lookupTables(this.header.scales, this.theme.background);
     this.arranged = { ...this.weights, font: this.theme.font };
     const pen = element("canvas").getContext("2d");
@@ -88,11 +87,10 @@ class View extends Picture {
 
   // In Present, what the slider leaves of the window; else what the page leaves of it.
   stageHeight(wide) {
-    const room = roomOf(this.root);
+    const { room } = this;
     const beside = roomBelow(ABOVE_STAGE, LOWEST, TALLEST);
     const onPage = wide ? heightOfRow(beside, this.weights.columns.size) : TALLEST;
     const height = room === null ? onPage : Math.max(room - this.control.offsetHeight, 200);
-    this.root.classList.toggle("present", room !== null);
     this.stage.style.height = room !== null || wide ? `${height}px` : "";
     return height;
   }

@@ -196,10 +196,8 @@ class View extends Picture {
   }
 
   draw() {
-    this.width = this.measure();
-    this.theme = themeOf(this.root);
+    super.draw();
     this.layout = layOutModel(this);
-    this.root.classList.toggle("present", this.layout.presents);
     drawModel(this.all, this);
     const middle = ({ x, y, width, height }) => [x + width / 2, y + height / 2];
     const middles = [...this.layout.places].map(([name, place]) => [name, middle(place)]);

@@ -32,14 +32,14 @@ function groupOf(boxes, box) {
 function layOutModel(view) {
   const whole = layOutAt(view, 1);
   if (view.zoom !== FIT) return whole;
-  const room = roomOf(view.root);
+  const { room } = view;
   const most = room === null ? innerHeight - ABOVE : room - AROUND;
   const scale = clamp((most - TOKENS) / (whole.height - TOKENS), room === null ? SMALLEST : 0, 1);
   return scale === 1 ? whole : layOutAt(view, scale);
 }
 
-function layOutAt({ root, boxes, header, width, zoom, box }, scale) {
-  const presents = roomOf(root) !== null;
+function layOutAt({ room, boxes, header, width, zoom, box }, scale) {
+  const presents = room !== null;
   const narrow = width < PHONE && !presents;
   const opened = zoom === LAYER;
   const shown = opened ? groupOf(boxes, box) : boxes;
