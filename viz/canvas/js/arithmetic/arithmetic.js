@@ -26,36 +26,26 @@ class View extends Picture {
 }
 
 function chainOf({ chain, step }, send) {
-  const list = element("ol", "chain");
-  list.append(
-    ...chain.map(([name, value], index) => {
-      const item = element("li");
-      const link = element("button", index > step ? "later" : index === step ? "now" : "");
-      link.append(element("span", "name", name), " ", element("span", "value", value));
-      // The name contains the button's text, so that voice control finds it.
-      link.setAttribute("aria-label", `${tr("Step {step}", { step: index + 1 })}: ${name} ${value}`);
-      link.addEventListener("click", () => send("step", index + 1));
-      item.append(link);
-      return item;
-    }),
-  );
-  return list;
+  const items = chain.map(([name, value], index) => {
+    const state = index > step ? "later" : index === step ? "now" : "";
+    const link = element("button", state, element("span", "name", name), " ", element("span", "value", value));
+    // The name contains the button's text, so that voice control finds it.
+    link.setAttribute("aria-label", `${tr("Step {step}", { step: index + 1 })}: ${name} ${value}`);
+    link.addEventListener("click", () => send("step", index + 1));
+    return element("li", "", link);
+  });
+  return element("ol", "chain", ...items);
 }
 
 function stripOf(strip, tables, width) {
-  const figure = element("figure");
-  const frame = element("div", "frame");
   const table = element("table");
   for (const [from, to] of pieces(strip.columns.length, width)) {
-    const head = element("tr");
-    const names = strip.columns.slice(from, to);
-    head.append(element("td"), ...names.map((name, index) => heading(name, from + index === strip.chosen)));
-    table.append(head, ...strip.rows.flatMap((row) => rowsOf(row, strip.chosen, tables, from, to)));
+    const names = strip.columns.slice(from, to).map((name, index) => heading(name, from + index === strip.chosen));
+    table.append(element("tr", "", element("td"), ...names), ...strip.rows.flatMap((row) => rowsOf(row, strip.chosen, tables, from, to)));
   }
+  const frame = element("div", "frame", table);
   frame.setAttribute("aria-label", strip.title);
-  frame.append(table);
-  figure.append(element("figcaption", "", strip.title), frame, element("p", "result", strip.result));
-  return figure;
+  return element("figure", "", element("figcaption", "", strip.title), frame, element("p", "result", strip.result));
 }
 
 // The columns [from, to) of each piece, so that the pieces fit below each other without scrolling.
@@ -74,13 +64,12 @@ function heading(name, chosen) {
 }
 
 function rowsOf(row, chosen, tables, from, to) {
-  const numbers = element("tr");
   const [low, plain] = row.scale === "viridis" ? [0, true] : [-row.limit, false];
   const label = element("th", "label", row.label);
   label.scope = "row";
   label.title = tr("colours from {low} to {high}", { low: exactText(low), high: exactText(row.limit) });
   if (row.colour) label.style.borderColor = row.colour;
-  numbers.append(label);
+  const numbers = element("tr", "", label);
   for (let column = from; column < to; column += 1) {
     const cell = element("td", column === chosen ? "chosen" : "", row.texts[column]);
     const value = row.values[column];
@@ -98,18 +87,15 @@ function rowsOf(row, chosen, tables, from, to) {
 
 // Bars upwards for positive terms, downwards for negative ones, all on one scale.
 function barsOf(row, plain, from, to) {
-  const bars = element("tr", "bars");
+  const bars = element("tr", "bars", element("td"));
   bars.setAttribute("aria-hidden", "true");
   const largest = Math.max(...row.values.map((value) => Math.abs(value))) || 1;
   const signs = row.values.some((value) => value < 0);
-  bars.append(element("td"));
   for (const value of row.values.slice(from, to)) {
-    const cell = element("td");
     const bar = element("i", plain ? "plain" : value < 0 ? "down" : "up");
     bar.style.height = `${(Math.abs(value) / largest) * (signs ? 50 : 100)}%`;
     bar.style[value < 0 ? "top" : "bottom"] = signs ? "50%" : "0";
-    cell.append(bar);
-    bars.append(cell);
+    bars.append(element("td", "", bar));
   }
   return bars;
 }

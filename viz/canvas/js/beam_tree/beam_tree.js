@@ -24,14 +24,15 @@ class View {
   }
 
   bar() {
-    const bar = element("div", "bar");
     const kinds = [["winner", tr("best score")], ["kept", tr("kept")], ["finished", tr("finished")], ["pruned", tr("pruned")]];
     const label = element("label", "", tr("pruned ones"));
     this.pruned = element("input");
     Object.assign(this.pruned, { type: "checkbox", checked: true });
     this.pruned.addEventListener("change", () => this.build());
     label.prepend(this.pruned);
-    bar.append(
+    return element(
+      "div",
+      "bar",
       ...kinds.map(([kind, name]) => legend(kind, name)),
       element("span", "space"),
       label,
@@ -39,7 +40,6 @@ class View {
       button("+", tr("Zoom in"), () => this.scale(this.zoom * 1.25)),
       button("SVG", tr("Save the tree as an SVG file"), () => this.save({ format: "svg", file: "beam-tree", caption: [] })),
     );
-    return bar;
   }
 
   update({ data, setTriggerValue }) {
@@ -246,13 +246,11 @@ async function rasterise(svg, [width, height]) {
 }
 
 function legend(kind, name) {
-  const entry = element("span", "key");
   const svg = svgElement("svg", { viewBox: "0 0 26 16", "aria-hidden": "true" });
   const group = svgElement("g", { class: `node ${kind}` });
   group.append(rectangle([2, 2], [22, 12]));
   svg.append(group);
-  entry.append(svg, element("span", "", name));
-  return entry;
+  return element("span", "key", svg, element("span", "", name));
 }
 
 function weight(edge) {

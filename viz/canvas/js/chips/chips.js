@@ -16,7 +16,7 @@ class View {
     const focused = this.root.getRootNode().activeElement?.dataset.position;
     this.root.innerHTML = data.html;
     const [held, chosen] = [`[data-position="${focused}"]`, "[aria-pressed=true]"].map((what) => this.root.querySelector(what));
-    stopAt(this.root, held ?? chosen ?? this.root.querySelector("button"));
+    stopAt(this.root, held ?? chosen ?? undefined);
     held?.focus();
   }
 }

@@ -106,38 +106,28 @@ class Steps {
   }
 
   buildStep(box, index, wide) {
-    const node = element("section", `step ${wide ? "wide" : "half"} ${box.name}`);
-    const head = element("div", "head");
     const title = element("button", "name");
     title.dataset.box = box.name;
     title.setAttribute("aria-expanded", "false");
     title.addEventListener("click", () => this.view.toggle(box.name));
     const why = element("span", "why");
-    head.append(title, why);
+    const head = element("div", "head", title, why);
     this.titles.push({ title, why });
-    node.append(head);
     if (box.name === "softmax") this.softmax = head;
-    if (wide) node.append(this.buildLine(box));
-    else node.append(this.buildBlocks(box));
-    return node;
+    const content = wide ? this.buildLine(box) : this.buildBlocks(box);
+    return element("section", `step ${wide ? "wide" : "half"} ${box.name}`, head, content);
   }
 
   buildBlocks(box) {
-    const row = element("div", "blocks");
-    for (const part of box.parts) {
-      if (!part.rows) {
-        row.append(element("span", "operator", part));
-        continue;
-      }
-      const figure = element("figure", "block");
+    const nodes = box.parts.map((part) => {
+      if (!part.rows) return element("span", "operator", part);
       const [caption, canvas] = [element("figcaption"), element("canvas")];
       const block = { box: box.name, symbol: part.symbol, caption, canvas };
       new Grid(this.view, this.cellsOf(block), canvas);
-      figure.append(caption, canvas);
       this.blocks.push(block);
-      row.append(figure);
-    }
-    return row;
+      return element("figure", "block", caption, canvas);
+    });
+    return element("div", "blocks", ...nodes);
   }
 
   partOf({ box, symbol }) {
@@ -154,8 +144,8 @@ class Steps {
     const { names } = view.header;
     const whole = ["embedding", "position"].includes(part.symbol); // no room for more
     const whose = element("span", "of", whole ? "" : ` ${tr("of {name}", { name: names[part.rows.name] })}`);
-    const symbol = element("b", part.symbol);
-    symbol.append(subscripted({ embedding: tr("embedding"), position: tr("position") }[part.symbol] ?? part.symbol));
+    const said = { embedding: tr("embedding"), position: tr("position") }[part.symbol] ?? part.symbol;
+    const symbol = element("b", part.symbol, subscripted(said));
     block.caption.replaceChildren(symbol, whose);
     block.caption.title = block.caption.textContent; // where it is too long for the box
     const values = this.valuesOf(part);
@@ -168,15 +158,14 @@ class Steps {
   }
 
   buildLine(box) {
-    const cells = element("div", "cells");
-    cells.setAttribute("aria-hidden", "true");
     const nodes = this.shown.map((key) => {
       const cell = element("span", "cell");
       cell.dataset.key = key;
       if (box.name === "softmax") cell.append(element("i"), element("b"));
       return cell;
     });
-    cells.append(...nodes);
+    const cells = element("div", "cells", ...nodes);
+    cells.setAttribute("aria-hidden", "true");
     cells.addEventListener("pointermove", (event) => this.hoverCell(box.name, event));
     cells.addEventListener("pointerleave", () => this.leave());
     cells.addEventListener("click", (event) => {

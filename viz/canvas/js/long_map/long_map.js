@@ -133,14 +133,14 @@ class View extends Picture {
   grab(event) {
     if (event.button || !this.grid.cellAt(event)) return;
     this.marks.setPointerCapture(event.pointerId);
-    this.held = { x: event.clientX, y: event.clientY, from: this.window, moved: false };
+    this.held = { at: pointIn(this.marks, event), from: this.window, moved: false };
     this.tip.hidden = true;
   }
 
   drag(event) {
     if (!this.held) return;
-    const { x, y, from } = this.held;
-    const [right, down] = [event.clientX - x, event.clientY - y];
+    const { at, from } = this.held;
+    const [right, down] = pointIn(this.marks, event).map((side, axis) => side - at[axis]);
     if (!this.held.moved && Math.hypot(right, down) < 4) return;
     this.held.moved = true;
     this.marks.classList.add("dragging");

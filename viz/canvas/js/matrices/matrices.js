@@ -68,16 +68,13 @@ class View extends Picture {
   }
 
   figure(matrix) {
-    const figure = element("figure");
-    const caption = element("figcaption");
-    matrix.caption = caption;
     const symbol = symbolNode(matrix.symbol);
     symbol.className = "symbol";
     symbol.dataset.symbol = matrix.symbol;
     if (matrix.colour) symbol.style.borderColor = matrix.colour;
     const note = matrix.note ? ` ${matrix.note}` : "";
     matrix.shape = element("span", "shape", `${matrix.rows.size} × ${matrix.columns.size}${note}`);
-    caption.append(symbol, matrix.shape);
+    matrix.caption = element("figcaption", "", symbol, matrix.shape);
     const layers = matrixLayers(matrix, this, {
       scroller: this.stage,
       start: () => [matrix.rows, matrix.columns].map(({ name }) => this.chosen[name] ?? 0),
@@ -88,8 +85,7 @@ class View extends Picture {
     });
     matrix.marks.dataset.symbol = matrix.symbol;
     matrix.marks.setAttribute("aria-label", `${plainSymbol(matrix.symbol)}: ${sizesOf(matrix)}. ${this.header.title}. ${HOW}`);
-    figure.append(caption, layers);
-    return figure;
+    return element("figure", "", matrix.caption, layers);
   }
 
   matrices() {

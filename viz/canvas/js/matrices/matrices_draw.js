@@ -29,9 +29,8 @@ function plainSymbol(symbol) {
 }
 
 function symbolNode(symbol) {
-  const node = element("span");
-  node.append(...symbolParts(symbol).map(({ mark, text }) => element({ _: "sub", "^": "sup" }[mark] || "span", "", text)));
-  return node;
+  const parts = symbolParts(symbol).map(({ mark, text }) => element({ _: "sub", "^": "sup" }[mark] || "span", "", text));
+  return element("span", "", ...parts);
 }
 
 function prepare(canvas, matrix) {

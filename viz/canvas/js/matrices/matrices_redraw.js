@@ -9,16 +9,14 @@ class Redraw {
       this.brightened = pressed;
       onChange();
     });
-    this.bar = element("div", "redraw");
-    const label = element("label", "", tr("Draw again with τ = "));
     this.slider = element("input");
     Object.assign(this.slider, { type: "range", min: -1.3, max: 1.3, step: 0.01 });
     this.slider.setAttribute("aria-label", tr("Temperature redrawn in the browser"));
     this.number = element("output");
     this.note = element("span", "note");
     this.reset = button(tr("Back to the run"), tr("The temperature of the run"), () => this.set(this.run));
-    label.append(this.number);
-    this.bar.append(label, this.slider, this.reset, this.note);
+    const label = element("label", "", tr("Draw again with τ = "), this.number);
+    this.bar = element("div", "redraw", label, this.slider, this.reset, this.note);
     this.slider.addEventListener("input", () => this.set(10 ** Number(this.slider.value)));
   }
 

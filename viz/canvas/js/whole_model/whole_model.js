@@ -26,22 +26,19 @@ class View extends Picture {
 
   // Stays on the screen: the player and the zoom, and what happens at the chosen box.
   makePanel() {
-    const panel = element("div", "panel");
-    const player = element("div", "player");
     this.player = button(tr("Play"), TRAVELS, () => this.play(!this.playing));
     this.zoomOut = button("−", tr("Zoom out"), () => this.zoomTo(this.zoom - 1));
     this.zoomIn = button("+", tr("Zoom in, down to one layer with all its numbers"), () => this.zoomTo(this.zoom + 1));
     const [back, on] = [["‹", tr("One box back"), -1], ["›", tr("One box on"), 1]].map(([text, title, by]) => {
       return button(text, title, () => this.step(by));
     });
-    player.append(back, this.player, on, this.zoomOut, this.zoomIn, this.pngButton());
+    const player = element("div", "player", back, this.player, on, this.zoomOut, this.zoomIn, this.pngButton());
     this.heading = element("h3");
     this.where = element("p", "where");
     this.purpose = element("p", "purpose");
     this.words = element("dl");
     this.size = element("p", "dim");
     this.open = button(tr("Open"), tr("The page that explains this box"), () => this.openPage());
-    this.switches = element("div", "switches");
     const turn = (name) => () => this.ask("switch", { off: this.turned(name) });
     this.switchButtons = {
       off: toggleButton(tr("Off"), tr("Runs the model without what this box adds"), turn("off")),
@@ -53,10 +50,10 @@ class View extends Picture {
       this.losses = pressed;
       this.draw();
     });
-    this.switches.append(...Object.values(this.switchButtons), this.reset, this.lossButton);
+    this.switches = element("div", "switches", ...Object.values(this.switchButtons), this.reset, this.lossButton);
     this.probability = element("p", "score");
-    panel.append(player, this.heading, this.where, this.purpose, this.words, this.size, this.open, this.switches, this.probability);
-    return panel;
+    const about = [this.heading, this.where, this.purpose, this.words, this.size, this.open, this.switches, this.probability];
+    return element("div", "panel", player, ...about);
   }
 
   close() {
