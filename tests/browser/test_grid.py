@@ -1,4 +1,4 @@
-"""What pictures of cells share, in Chromium: keys and pointer, what is read out, and canvases as sharp as the screen."""
+"""What pictures of cells share, in Chromium: keys and pointer, what is read out, canvases as sharp as the screen."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -78,7 +78,7 @@ PICTURES = {
     "temperature": lambda run: temperature.live(run).shows["temperature"].drawing,
     "move_query": lambda run: temperature.move(run).shows["move-query"].drawing,
     "whole_model": lambda run: whole_model.figure(run).shows["whole_model"].drawing,
-    "long_map": lambda run: long_text(),
+    "long_map": lambda _: long_text(),
 }
 
 

@@ -58,7 +58,8 @@ class View extends Picture {
 
   // A cell is a head: its row among the layers of all groups, its column, and which device pixel of it the pointer is at.
   headAt([row, column]) {
-    const [group, layer] = this.layout.lines[row];
+    const { lines } = this.layout;
+    const [group, layer] = lines[Math.min(row, lines.length - 1)]; // the cursor may come from a picture with more
     return { group, layer, head: Math.min(column, group.heads - 1) };
   }
 

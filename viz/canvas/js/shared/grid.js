@@ -37,6 +37,11 @@ class Grid {
     return this.marks.getRootNode().activeElement === this.marks;
   }
 
+  // Whether the focus came by keys.
+  get byKeys() {
+    return this.marks.matches(":focus-visible");
+  }
+
   cellAt(event) {
     if (!this.view.header) return null;
     const point = pointIn(this.marks, event);
@@ -60,7 +65,7 @@ class Grid {
   enter() {
     for (const { marks } of this.others) marks.tabIndex = marks === this.marks ? 0 : -1;
     // Not after a click: then the pointer shows its cell.
-    if (this.picture.start && this.marks.matches(":focus-visible")) this.go(this.cell || this.picture.start());
+    if (this.picture.start && this.byKeys) this.go(this.cell || this.picture.start());
   }
 
   leave() {
@@ -73,9 +78,9 @@ class Grid {
     const { picture, others } = this;
     const from = this.cell || picture.start?.();
     const move = from && MOVES[event.key];
-    const other = others[others.indexOf(this) + { PageUp: -1, PageDown: 1 }[event.key]];
+    const page = others[1] && { PageUp: -1, PageDown: 1 }[event.key];
     if (move) this.go([from[0] + move[0], from[1] + move[1]]);
-    else if (other) other.marks.focus();
+    else if (page) others[clamp(others.indexOf(this) + page, 0, others.length - 1)].marks.focus();
     else if (from && (event.key === "Enter" || event.key === " ")) picture.choose?.(from);
     else if (!picture.onKey?.(event)) return;
     event.preventDefault();
@@ -92,8 +97,11 @@ class Grid {
 
   // After the picture was drawn anew: the cursor stays where it was, or begins again.
   resume(stays) {
-    this.cell = stays && this.cell;
-    if (this.focused) this.go(this.cell || this.picture.start());
+    if (!stays) this.cell = null;
+    if (!this.focused) return;
+    this.go(this.cell || this.picture.start());
+    // After a click the tooltip is the pointer's.
+    if (!this.byKeys) this.view.tip.hidden = true;
   }
 
   // Where the cursor's cell is on the screen: { left, top, right, bottom }.
