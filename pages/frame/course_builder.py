@@ -21,6 +21,7 @@ from pages.frame.course import (
     open_course,
     step_at,
 )
+from pages.views import Offer
 from pages.widgets.controls import text
 
 
@@ -36,7 +37,7 @@ def compose() -> None:
                 "copies them."
             )
         )
-        title = text(tr("Title of the course"), "course_title", max_chars=100)
+        title = text(Offer(tr("Title of the course"), start=""), "course_title", max_chars=100)
         steps = draft()
         for number, (serial, step) in enumerate(steps.items()):
             _show_step(number, serial, step, len(steps))

@@ -13,7 +13,7 @@ from pages.compute.runs import open_translator, run
 from pages.frame.open_page import fit_text
 from pages.frame.opened_model import offered_checkpoints
 from pages.frame.sidebar import FIRST_SENTENCE
-from pages.views import Control
+from pages.views import Control, Offer
 from pages.views.side_by_side import RIGHT
 from pages.widgets.controls import choice, select, text_area, toggle
 from pages.widgets.departures import say_departures
@@ -41,13 +41,8 @@ SENTENCE = "side_sentence"
 def choose_right(left: Run) -> dict[Control, Run]:
     """The right side; if it is not available, say why, and take the left one."""
     notes: list[str] = []
-    mode = choice(
-        tr("Compare two"),
-        {one: tr(label) for one, label in MODES.items()},
-        "side_mode",
-        notes=notes,
-        label_visibility="collapsed",
-    )
+    modes = Offer(tr("Compare two"), {one: tr(label) for one, label in MODES.items()})
+    mode = choice(modes, "side_mode", notes=notes, label_visibility="collapsed")
     _say(notes)
     try:
         return {RIGHT: {"heads": _head, "sentences": _sentence, "checkpoints": _checkpoint}[mode](left)}
@@ -60,7 +55,7 @@ def _head(left: Run) -> Run:
     notes: list[str] = []
     options = {"same": tr("Same kind")} | {kind.name: tr(kind.title) for kind in left.opened.kinds}
     with st.container(horizontal=True):
-        chosen = select(tr("Attention, right"), options, "side_kind", width=250, notes=notes)
+        chosen = select(Offer(tr("Attention, right"), options), "side_kind", width=250, notes=notes)
         kind = left.kind if chosen == "same" else chosen
         layers, heads = _layers_and_heads(left.opened, kind)
         layer = _number("layer", "side_layer", "same", (layers, left.layer), notes)
@@ -71,7 +66,9 @@ def _head(left: Run) -> Run:
 
 def _sentence(left: Run) -> Run:
     first = next(iter(PAIRS.values()))[1]
-    sentence = text_area(tr("Sentence, right"), first, SENTENCE, tr("Type another English sentence"), tr("Run it"))
+    sentence = text_area(
+        Offer(tr("Sentence, right"), start=first), SENTENCE, tr("Type another English sentence"), tr("Run it")
+    )
     st.selectbox(
         tr("Pairs of sentences"),
         list(PAIRS),
@@ -110,17 +107,14 @@ def _checkpoint(left: Run) -> Run:
         return left
     notes: list[str] = []
     with st.container(horizontal=True):
-        name = select(tr("Checkpoint, right"), others, "side_checkpoint", width=250, notes=notes)
+        name = select(Offer(tr("Checkpoint, right"), others), "side_checkpoint", width=250, notes=notes)
         translator = open_translator(name, left.opened.device)
         layers, heads = _layers_and_heads(translator, left.kind)
         layer = _number("layer", "side_other_layer", "same", (layers, left.layer), notes)
         head = _number("head", "side_other_head", "same", (heads, left.head), notes)
     _say(notes)
-    forced = toggle(
-        tr("The left output on both sides"),
-        "side_forced",
-        help=tr("Both models read the same target, so that their decoders can be compared word by word."),
-    )
+    explained = tr("Both models read the same target, so that their decoders can be compared word by word.")
+    forced = toggle(Offer(tr("The left output on both sides"), start=False, help=explained), "side_forced")
     say_departures(translator)
     target = left.trace.written if forced or left.request.target is not None else None
     languages = left.opened.chosen_languages
@@ -160,7 +154,8 @@ def _number(what: str, key: str, first: str, numbers: tuple[Sequence[int], int],
         notes: gets a sentence where a number that was asked for is not there.
     """
     offered, meant = numbers
-    chosen = choice(tr(NUMBERS[what]), {first: tr(FIRST[first])} | {i: str(i) for i in offered}, key, notes=notes)
+    options = {first: tr(FIRST[first])} | {i: str(i) for i in offered}
+    chosen = choice(Offer(tr(NUMBERS[what]), options), key, notes=notes)
     if chosen != first:
         return int(chosen)
     nearest = min(offered, key=lambda number: abs(number - meant))

@@ -4,7 +4,7 @@ app.py draws it, so its controls keep their values from page to page; each is al
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -60,7 +60,7 @@ from pages.frame.opened_model import (
 from pages.frame.opened_station import notice_own_sentence, reset, take_place
 from pages.frame.tour import TOUR, track_progress
 from pages.frame.url import drop_non_finite_numbers, rename_parameters, short_title
-from pages.views.controls import TAU
+from pages.views.controls import TAU, Offer
 from pages.views.examples import examples_of
 from pages.widgets.changes import (
     TEMPERATURES,
@@ -209,7 +209,7 @@ def _languages(translator: Translator | None, notes: list[str]) -> tuple[str, ..
     places = st.columns(2, vertical_alignment="bottom")
     controls = zip(places, labels, LANGUAGES, translator.chosen_languages, explained, strict=True)
     return tuple(
-        select(label, codes, key, default=own, place=place, notes=notes, help=about)
+        select(Offer(label, codes, own, help=about), key, place, notes=notes)
         for place, label, key, own, about in controls
     )
 
@@ -240,20 +240,20 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
             chat = _chat() if translator.tokenizer.chats else None
         message = chat is not None
         with typing:
+            label = tr("Message") if message else tr("Text, English") if own else tr("Text")
+            explained = (
+                tr("What the model reads and answers. Enter or the button sends it; Shift+Enter begins a new line.")
+                if message
+                else tr(
+                    "What the model reads and continues. Enter or the button sends it; Shift+Enter begins a new line."
+                )
+            )
             text = text_area(
-                tr("Message") if message else tr("Text, English") if own else tr("Text"),
-                first_text,
+                Offer(label, start=first_text, help=explained),
                 "source",
                 tr("Type what the user says") if message else tr("Type the beginning of a text"),
                 tr("Send") if message else tr("Continue"),
                 beside=examples,
-                help=tr(
-                    "What the model reads and answers. Enter or the button sends it; Shift+Enter begins a new line."
-                )
-                if message
-                else tr(
-                    "What the model reads and continues. Enter or the button sends it; Shift+Enter begins a new line."
-                ),
             )
             # An answer is what a chat is about; elsewhere what is written is an end to the text.
             first = NEW_TOKENS if message else first_new_tokens(translator)
@@ -264,7 +264,8 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
                 )
                 explained = f"{explained} {more}"
             follow_default("new_tokens", first)
-            n = number(tr("New tokens"), (0, MOST_NEW_TOKENS), first, "new_tokens", help=explained)
+            limits = 0, MOST_NEW_TOKENS
+            n = number(Offer(tr("New tokens"), None, first, limits, help=explained), "new_tokens")
         return Request(text, continuation=Continuation(n) if n else None, chat=chat)
     if translator and Need.MASKED_MODEL in translator.features:
         mask, fills = translator.tokenizer.mask_token, Need.LOGITS in translator.features
@@ -277,34 +278,23 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
             explained.append(tr("Two sentences: write {separator} between them.", separator=separator))
         explained.append(tr("Enter or the button sends it."))
         text = text_area(
-            tr("Text, English") if own else tr("Text"),
-            first_text,
+            Offer(tr("Text, English") if own else tr("Text"), start=first_text, help=in_a_row(*explained)),
             "source",
             tr("Type a text, with {mask} in place of a word", mask=mask) if fills else tr("Type a text"),
             tr("Fill in") if fills else tr("Read"),
             beside=examples,
-            help=in_a_row(*explained),
         )
         return Request(text)
     if translator and "cross-attention" not in translator.features:
-        text = text_area(
-            tr("Text"),
-            first_text,
-            "source",
-            tr("Type a text"),
-            tr("Read"),
-            examples,
-            help=tr("What the model reads."),
-        )
-        return Request(text)
+        offer = Offer(tr("Text"), start=first_text, help=tr("What the model reads."))
+        return Request(text_area(offer, "source", tr("Type a text"), tr("Read"), examples))
+    explained = tr("What the model reads and translates. Enter or the button sends it.")
     source = text_area(
-        tr("Source sentence, English") if own else tr("Source text"),
-        first_text,
+        Offer(tr("Source sentence, English") if own else tr("Source text"), start=first_text, help=explained),
         "source",
         tr("Type an English sentence") if own else tr("Type a text"),
         tr("Translate") if own else tr("Run it"),
         beside=examples,
-        help=tr("What the model reads and translates. Enter or the button sends it."),
     )
     target, typed = _target(notes, own)
     return Request(source, typed, 1 if target == "greedy" else 4)
@@ -316,22 +306,21 @@ def _chat() -> str | None:
         "The model reads the text as a user's message, in the form of the chats it was trained on: its "
         "tokenizer's chat template."
     )
-    if not toggle(tr("Chat template"), "chat", help=explained):
+    if not toggle(Offer(tr("Chat template"), start=False, help=explained), "chat"):
         return None
     asked = st.session_state.get("turns", st.query_params.get("turns"))
     with st.expander(tr("Earlier turns"), icon=":material/forum:", expanded=bool(asked)):
+        explained = tr(
+            "Each turn begins on a new line with its role: System:, User: or Assistant:. Further lines belong "
+            "to it. Most templates want the system message first, if there is one, then user and assistant in "
+            "turn; the message above comes last."
+        )
         return text_area(
-            tr("What was said before"),
-            "",
+            Offer(tr("What was said before"), start="", help=explained),
             "turns",
             "System: You are a pirate.\nUser: Hello!\nAssistant: Ahoy!",
             tr("Use them"),
             height=200,
-            help=tr(
-                "Each turn begins on a new line with its role: System:, User: or Assistant:. Further lines belong "
-                "to it. Most templates want the system message first, if there is one, then user and assistant in "
-                "turn; the message above comes last."
-            ),
         )
 
 
@@ -369,25 +358,13 @@ def _show_notes(translator: Translator | None) -> None:
 
 
 def _target(notes: list[str], own: bool) -> tuple[str, str | None]:
-    target = choice(
-        tr("Target, German") if own else tr("Target"),
-        {name: tr(label) for name, label in TARGETS.items()},
-        "target",
-        notes=notes,
-        on_change=_offer_own_translation,
-        help=define("beam", "typed target"),
-    )
+    label, options = tr("Target, German") if own else tr("Target"), {name: tr(one) for name, one in TARGETS.items()}
+    offer = Offer(label, options, help=define("beam", "typed target"))
+    target = choice(offer, "target", notes=notes, on_change=_offer_own_translation)
     if target != "typed":
         return target, None
-    explained = define("typed target")
-    return target, text_area(
-        tr("Your own translation") if own else tr("Your own target"),
-        "",
-        "typed",
-        tr("Type a German sentence") if own else tr("Type a text"),
-        tr("Use it"),
-        help=explained,
-    )
+    offer = Offer(tr("Your own translation") if own else tr("Your own target"), start="", help=define("typed target"))
+    return target, text_area(offer, "typed", tr("Type a German sentence") if own else tr("Type a text"), tr("Use it"))
 
 
 def _offer_own_translation() -> None:
@@ -421,14 +398,14 @@ def _checkpoint_and_device(notes: list[str]) -> tuple[str, str]:
     trained = tr("Which trained model runs. They differ in size and in the text they were trained on: see Model card.")
     # A link without a name is opened elsewhere with the model of that place.
     named = first in given_models()
-    checkpoint = select(
-        tr("Checkpoint"), checkpoints, CHECKPOINT, default=first, in_link=named, notes=notes, help=trained
-    )
+    offer = Offer(tr("Checkpoint"), checkpoints, first, help=trained)
+    checkpoint = select(offer, CHECKPOINT, in_link=named, notes=notes)
     if about := examples_of(checkpoint).about:
         st.caption(as_markdown(tr(about)))
     if len(devices) > 1:
         where = tr("The processor that computes; the numbers differ only by rounding.")
-        return checkpoint, select(tr("Runs on"), devices, "device", notes=notes, help=where)
+        offer = Offer(tr("Runs on"), dict(zip(devices, devices, strict=True)), help=where)
+        return checkpoint, select(offer, "device", notes=notes)
     st.caption(tr("Runs on: {device}", device=devices[0]))
     return checkpoint, devices[0]
 
@@ -438,33 +415,34 @@ def _place(
 ) -> Place:
     kinds = {kind.name: kind for kind in translator.kinds} if translator else {}
 
-    def control(draw: Callable, label: str, options: Mapping, key: str, explained: str, **more: Any) -> Any:
+    def control(draw: Callable, offer: Offer, key: str, place: Any = st, **more: Any) -> Any:
         off = key in ignored
-        if len(options) == 1:
+        if len(offer.options) == 1:
             # What cannot be chosen is a text; a value that another model had, or that a link asks for, is replaced.
-            (value,) = options
-            replace_missing(key, options, value, notes)
+            (value,) = offer.options
+            replace_missing(key, offer, notes)
             st.session_state[key] = value
             # Where a control of the run before is bound to the parameter, Streamlit itself takes it out of the link.
             with suppress(StreamlitAPIException):
                 st.query_params.pop(key, "")
-            only = tr("{value}, the only one", value=options[value])
-            more.get("place", st).caption(f"{label}  \n{only}")
+            only = tr("{value}, the only one", value=offer.options[value])
+            place.caption(f"{offer.label}  \n{only}")
             return value
-        return draw(label, options, key, notes=notes, disabled=off, help=tr(IGNORED) if off else explained, **more)
+        offer = replace(offer, help=tr(IGNORED)) if off else offer
+        return draw(offer, key, place, notes=notes, disabled=off, **more)
 
     titles = {name: tr(SHORT_KINDS[name]) for name in kinds or SHORT_KINDS}
     before, first = st.session_state.get("kind"), page.first_kind if page.first_kind in titles else next(iter(titles))
     follow_default("kind", first)
     turn_to_kind(before)
     turn = {"on_change": turn_to_kind, "args": (st.session_state.get("kind"),)}
-    name = control(choice, tr("Attention"), titles, "kind", tr(KIND_HELP), default=first, **turn)
+    name = control(choice, Offer(tr("Attention"), titles, first, help=tr(KIND_HELP)), "kind", **turn)
     layers, heads = (kinds[name].layers, kinds[name].heads) if kinds else ((0,), 1)
     left, right = st.columns(2)
     explained = tr("Layer 0 is next to the input. Shift with ↑ or ↓ also moves it.")
-    layer = control(steps, tr("Layer"), {i: str(i) for i in layers}, "layer", explained, place=left)
+    layer = control(steps, Offer(tr("Layer"), {i: str(i) for i in layers}, help=explained), "layer", left)
     explained = tr("Each head of a layer has matrices, and so weights, of its own. Shift with ← or → also moves it.")
-    head = control(steps, tr("Head"), {i: str(i) for i in range(heads)}, "head", explained, place=right)
+    head = control(steps, Offer(tr("Head"), {i: str(i) for i in range(heads)}, help=explained), "head", right)
     place = Place(name, layer, head)
     section = next(section for section, pages in PAGES.items() if page in pages)
     features = translator.features if translator else None
@@ -482,18 +460,10 @@ def _ignored(page: Page) -> tuple[str, ...]:
 
 
 def _temperature(notes: list[str]) -> tuple[float, str]:
-    options = TAU.offer(None, {}).options
-    take_label("tau", options, partial(TAU.named, None, {}), of_several=False)
-    tau = steps(
-        tr("Temperature τ"),
-        options,
-        "tau",
-        default=1.0,
-        notes=notes,
-        help=in_a_row(define("temperature"), tr("The model runs again with it.")),
-    )
+    explained = in_a_row(define("temperature"), tr("The model runs again with it."))
+    offer = replace(TAU.offer(None, {}), label=tr("Temperature τ"), help=explained)
+    take_label(TAU.key, offer, partial(TAU.named, None, {}))
+    tau = steps(offer, TAU.key, notes=notes)
     explained = tr("Only the chosen head, all heads of its layer, or every attention of the model.")
-    hidden = {"help": explained, "label_visibility": "collapsed"}
-    return tau, choice(
-        tr("Temperature acts on"), {name: tr(label) for name, label in SCOPES.items()}, "scope", notes=notes, **hidden
-    )
+    scopes = Offer(tr("Temperature acts on"), {name: tr(label) for name, label in SCOPES.items()}, help=explained)
+    return tau, choice(scopes, "scope", notes=notes, label_visibility="collapsed")

@@ -10,10 +10,11 @@ from model.generation.sampling import Sampling
 from model.language import later, tr
 from model.run import Run, decode
 from model.trace import Turn
-from pages.frame.render import choose, show_view
+from pages.frame.render import show_view
+from pages.views import Offer
 from pages.views.decoding import LARGEST_SEED, SEED, TEMPERATURE, TOP_K, TOP_P
 from pages.views.translate import explore
-from pages.widgets.controls import choice, value_of
+from pages.widgets.controls import choice, draw, value_of
 from viz import html
 
 REPLY = "reply"
@@ -33,7 +34,7 @@ def write_on(run: Run) -> Run:
 
 
 def _choose_continuation(run: Run) -> Run:
-    way = choice(tr("The model writes"), {one: tr(label) for one, label in WAYS.items()}, "writing")
+    way = choice(Offer(tr("The model writes"), {one: tr(label) for one, label in WAYS.items()}), "writing")
     if run.request.continuation is None or way == "greedy":
         return run
     sampling, seed = _choose_sampling(run)
@@ -46,7 +47,7 @@ def _choose_sampling(run: Run) -> tuple[Sampling, int]:
     """Temperature, top-k, top-p and the seed, as on Decoding."""
     *places, last = st.columns([3, 2, 3, 2, 2], vertical_alignment="bottom")
     controls = zip((TEMPERATURE, TOP_K, TOP_P, SEED), places, strict=True)
-    *how, seed = [choose(run, control, place) for control, place in controls]
+    *how, seed = [draw(run, control, place) for control, place in controls]
     last.button(tr("Sample again"), icon=":material/casino:", on_click=_next_seed, width="stretch")
     return Sampling(*how), seed
 

@@ -172,7 +172,7 @@ def test_a_model_whose_layers_are_not_all_of_one_kind_offers_those_that_there_ar
     from pages.frame import right_side
 
     offered: list = []
-    monkeypatch.setattr(right_side, "choice", lambda _label, options, *_, **__: (offered.append(options), "same")[1])
+    monkeypatch.setattr(right_side, "choice", lambda offer, *_, **__: (offered.append(offer.options), "same")[1])
     for meant, shown, notes in ((3, 3, 0), (0, 1, 1), (9, 7, 1)):
         told: list[str] = []
         assert right_side._number("layer", "side_layer", "same", ((1, 3, 7), meant), told) == shown

@@ -32,12 +32,12 @@ from model.trace import Trace
 from pages import PAGES, Page, page_of
 from pages.compute.cache import key_of
 from pages.frame import render
-from pages.frame.render import LABELLED
 from pages.text import STRINGS, languages
 from pages.views import Control, Result, View, call, controls, decoding, words
 from pages.views.controls import slider
 from pages.views.standalone import texts_of, to_html, to_json
 from pages.views.words import Block, pictures
+from pages.widgets.controls import LABELLED
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.test_languages import english_of_the_code
 from tests.pages.widgets.test_export import TABS
