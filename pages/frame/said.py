@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from model.background.family import MEMBERS
+from model.background.family import members
 from model.background.paper_results import LATER, TABLE_2, TABLE_4
 from model.background.table_3 import TABLE_3
 from model.background.then_and_now import TRAININGS
@@ -167,7 +167,7 @@ def _of_tables() -> Iterator[Entry]:
         _at("family_tree", "Then and now"),
         _at("paper", "The paper's results"),
     )
-    for one in MEMBERS:
+    for one in members():
         said = (tr(one.family), str(int(one.year)), tr(amount(one.total)), one.norm, one.positions, tr(one.source))
         yield _row(tree, one.name, said)
     for one in TRAININGS:

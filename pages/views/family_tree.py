@@ -8,7 +8,7 @@ import pandas as pd
 
 from model.analysis.runs.fine_tuned import STEPS, FineTuning, fine_tune
 from model.analysis.stream.whole_model import SIDES
-from model.background.family import HALF, MEMBERS, PARTS, Member, member
+from model.background.family import HALF, PARTS, Member, member, members
 from model.background.pieces import cut_text, learn_merges
 from model.background.then_and_now import BASE, TRAININGS, Training, tokens_of_log, training_of
 from model.checkpoints.store import shown_name
@@ -30,12 +30,12 @@ from viz.theme import OKABE_ITO
 LENGTHS = (100, 1_000, 10_000, 100_000, 1_000_000)
 OTHER_TEXTS = 8
 """example sentences on which a fine-tuned model is measured, too"""
-MEMBER = menu("Model", {one.name: one.name for one in MEMBERS}, "GPT-3", key="family_member")
+MEMBER = menu("Model", lambda _: {one.name: one.name for one in members()}, "GPT-3", key="family_member")
 N = steps("Tokens n", {n: Numeral(f"{n:,}") for n in LENGTHS}, 1_000, key="family_n")
 
 
 def _beside(run: Run) -> dict[str, str]:
-    return {"": shown_name(run.opened.name)} | {one.name: one.name for one in MEMBERS}
+    return {"": shown_name(run.opened.name)} | {one.name: one.name for one in members()}
 
 
 BESIDE = menu("Beside it", _beside, "", key="family_beside")
@@ -72,7 +72,7 @@ def tree(run: Run, chosen: str = MEMBER, beside: str = BESIDE, n: int = N) -> Re
         "cache": HALF * one.cached(n),
         "work": one.multiply_adds(n),
     }
-    numbers = {"parameters": np.array([float(each.total) for each in MEMBERS])}
+    numbers = {"parameters": np.array([float(each.total) for each in members()])}
     return Result(
         {"years": _years(chosen), "scale": to_scale(models), "parts": table, "all": _all(chosen, n)}, facts, numbers
     )
@@ -95,9 +95,9 @@ def _own_columns(run: Run) -> list[tuple[str, dict[str, int]]]:
 
 def _years(chosen: str) -> Lines:
     """Parameters over the years; a click chooses a model."""
-    years, totals = [one.year for one in MEMBERS], [float(one.total) for one in MEMBERS]
+    years, totals = [one.year for one in members()], [float(one.total) for one in members()]
     here = member(chosen)
-    names = [one.name for one in MEMBERS]
+    names = [one.name for one in members()]
     return Lines(
         {
             "parameters": Line(years, totals, OKABE_ITO[4], "circle", "", size=12, names=names, labelled=True),
@@ -139,13 +139,13 @@ def _all(chosen: str, n: int) -> Table:
             "multiply-adds": signed(one.multiply_adds(n), ".2e"),
             "from": tr(one.source),
         }
-        for one in MEMBERS
+        for one in members()
     ]
     return Table(
         pd.DataFrame(rows),
         pinned=("model",),
-        ticked=[one.name for one in MEMBERS].index(chosen),
-        chooses=[{"member": one.name} for one in MEMBERS],
+        ticked=[one.name for one in members()].index(chosen),
+        chooses=[{"member": one.name} for one in members()],
         sets={"member": MEMBER},
     )
 
@@ -286,5 +286,5 @@ def uses(run: Run, outcome: FineTuning | None) -> Result:
 def one_line(run: Run) -> Result:
     """How many models there are, and how much larger the largest is than the one that is open."""
     own = sum(run.opened.parameters_by_part().values())
-    largest = max(MEMBERS, key=lambda one: one.total)
-    return Result(facts={"count": len(MEMBERS), "largest": largest, "times": largest.total / own})
+    largest = max(members(), key=lambda one: one.total)
+    return Result(facts={"count": len(members()), "largest": largest, "times": largest.total / own})
