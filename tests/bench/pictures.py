@@ -17,10 +17,10 @@ from model.interventions import AttentionTemperature
 from model.run import Place, Request, Run
 from pages.compute import runs
 from pages.compute.runs import open_translator, rerun
-from pages.frame.html_page import STYLE
-from pages.views import heads_and_layers
+from pages.frame.server.html_page import STYLE
+from pages.views.attention import heads_and_layers
+from pages.views.attention.temperature import live, one_row
 from pages.views.shared import axes
-from pages.views.temperature import live, one_row
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart
 from tests.bench.empty import draw_nothing, redraw

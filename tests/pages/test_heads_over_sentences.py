@@ -10,9 +10,9 @@ from model.analysis.heads.grammar import kinds_of_work
 from model.analysis.heads.many_sentences import SCORES, read_distributions, read_heads
 from model.analysis.heads.tally import measure
 from model.run import Request, Run
-from pages.frame.sidebar import TARGETS
-from pages.views import heads_and_layers
-from pages.views.heads_and_layers import find, many, one_head, works
+from pages.frame.sidebar.sidebar import TARGETS
+from pages.views.attention import heads_and_layers
+from pages.views.attention.heads_and_layers import find, many, one_head, works
 from tests.model.tiny import SENTENCES
 from tests.pages.figures import figure
 
@@ -133,7 +133,7 @@ def test_relations_stand_beside_the_best_fixed_offset_and_the_best_head_of_each_
 @pytest.mark.parametrize("view", [one_head, find, works])
 def test_without_measurements_there_is_a_sentence_that_says_how_to_make_them(view, language_run):
     result = view(language_run)
-    assert "python -m model.head_scores" in result.facts["problem"]
+    assert "python -m model.commands.head_scores" in result.facts["problem"]
     assert not result.shows
     assert result.blocks
 

@@ -20,7 +20,7 @@ from model.checkpoints.store import (
 )
 from model.checkpoints.translator import Translator
 from model.run import Run
-from pages.views.training import NORM_RUNS, WAYS, norm_and_residual, warm_up
+from pages.views.model.training import NORM_RUNS, WAYS, norm_and_residual, warm_up
 from tests.pages.figures import figure, numbers, words
 
 pytest.importorskip("streamlit")
