@@ -194,6 +194,6 @@ def test_the_study_writes_what_the_page_reads(tmp_path: Path, monkeypatch) -> No
 
 
 def test_every_run_has_a_name_in_the_table() -> None:
-    from pages.views.model.training import NORM_RUNS
+    from pages.views.model.training.studies import NORM_RUNS
 
     assert set(NORM_RUNS) == set(norm_and_residual.RUNS)
