@@ -11,8 +11,7 @@ from model.analysis.heads.many_sentences import SCORES, read_distributions, read
 from model.analysis.heads.tally import measure
 from model.run import Request, Run
 from pages.frame.sidebar.sidebar import TARGETS
-from pages.views.attention import heads_and_layers
-from pages.views.attention.heads_and_layers import find, many, one_head, works
+from pages.views.attention.heads_and_layers import find, many, one_head, over_sentences, works
 from tests.model.tiny import SENTENCES
 from tests.pages.figures import figure
 
@@ -69,7 +68,7 @@ def test_a_click_on_a_sentence_opens_the_run_whose_value_stands_beside_it(open_a
 def test_sentences_that_the_model_translated_itself_are_opened_with_its_own_translation(run, monkeypatch):
     here = run("cross")
     own = replace(read_heads(here.opened), own_translations=True, beam_size=Request("").beam_size, targets={})
-    monkeypatch.setattr(heads_and_layers, "read_heads", lambda _: own)
+    monkeypatch.setattr(over_sentences, "read_heads", lambda _: own)
     for table in (many(here).shows["best"], *map(one_head(here).shows.get, ("tenths", "most", "least"))):
         assert {each["target"] for each in table.chooses} == {"beam"} <= {*TARGETS}
         assert [control.key for control in table.sets.values()] == ["source", "target"]
