@@ -10,7 +10,7 @@ import pytest
 from model.background.family import members
 from model.proof.claims import CLAIMS
 from model.proof.mistakes import MISTAKES
-from pages.views.glossary import questions
+from pages.views.learn.glossary import questions
 from viz.steps.steps import all_steps
 
 ROOT = Path(__file__).parents[1]

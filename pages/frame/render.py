@@ -22,12 +22,12 @@ from pages import PAGES, Page, next_page, page_of
 from pages.compute.cache import cached, put
 from pages.compute.on_request import clicked
 from pages.compute.queue import in_turns, model_queue
-from pages.frame.bar import offer_export
-from pages.frame.course import COURSE
+from pages.frame.bar.bar import offer_export
+from pages.frame.course.course import COURSE
 from pages.frame.open_page import is_first_visit, open_page, show_answer
 from pages.frame.present_row import place_present_row, show_present_row
 from pages.views import OUTCOME, Control, OnRequest, Result, View, call, section_key
-from pages.views.attention_step_by_step import STEP
+from pages.views.attention.attention_step_by_step import STEP
 from pages.views.words import Block, cited_sections, pictures
 from pages.widgets import controls
 from pages.widgets.canvas import draw

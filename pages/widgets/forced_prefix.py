@@ -9,7 +9,7 @@ from model.language import ENGLISH, language, tr, tr_error
 from model.run import Run
 from model.trace import Trace
 from pages.views import Control, Offer
-from pages.views.what_if import AT, FORBIDDEN, PREFIX, join_ids, with_prefix
+from pages.views.experiment.what_if import AT, FORBIDDEN, PREFIX, join_ids, with_prefix
 from pages.widgets.controls import number
 from viz.special.translate import rank_candidates
 from viz.tokens import labels

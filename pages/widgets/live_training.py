@@ -19,7 +19,7 @@ from pages.compute.queue import in_turns, wait_for_turn
 from pages.compute.runs import compute
 from pages.compute.trainings import HEARTBEAT_SECONDS, KEPT_SECONDS, MOST_LETTERS, Trainings, all_trainings
 from pages.views import Offer
-from pages.views.heads_and_layers import heads as all_heads
+from pages.views.attention.heads_and_layers import heads as all_heads
 from pages.widgets import controls
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart

@@ -2,7 +2,7 @@
 
 The tab is not a view, because its map of a head has its own state: what was zoomed into and which query was clicked
 belong to one run and head, and only the map is drawn again when they change, not the other pictures of thousands of
-tokens. Its numbers are views, for the export (pages/views/long_text.py).
+tokens. Its numbers are views, for the export (pages/views/beyond/long_text.py).
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from model.trace import KIND_TITLES, Array
 from pages.compute.cache import shared_result
 from pages.compute.on_request import compute_on_request
 from pages.views import Offer
-from pages.views import long_text as views
+from pages.views.beyond import long_text as views
 from pages.widgets import controls
 from pages.widgets.canvas import draw, mosaic_picture
 from pages.widgets.chart import chart

@@ -13,7 +13,7 @@ from model.run import Run
 from pages.compute.runs import run as run_model
 from pages.views import Control, Offer
 from pages.views.examples import examples_of
-from pages.views.what_if import NONE_YET, QUESTION, TEXTS
+from pages.views.experiment.what_if import NONE_YET, QUESTION, TEXTS
 from pages.widgets.controls import choice, select, text_area
 from pages.widgets.unfamiliar import say_unfamiliar
 from viz.labels import say_options

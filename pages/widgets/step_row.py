@@ -11,7 +11,7 @@ import streamlit as st
 from model.language import tr
 from model.run import Run
 from pages.views import Control, Offer
-from pages.views.attention_step_by_step import DIMENSION, KEY, OUTPUT, PRESENT, QUERY, STEP
+from pages.views.attention.attention_step_by_step import DIMENSION, KEY, OUTPUT, PRESENT, QUERY, STEP
 from pages.widgets.controls import set_controls, slider
 from pages.widgets.present import presents
 

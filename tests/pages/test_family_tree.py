@@ -14,9 +14,9 @@ from model.checkpoints.card import read_card
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 from model.run import Run
-from pages.views import family_tree
+from pages.views.beyond import family_tree
+from pages.views.beyond.family_tree import pieces, trainings, tree, uses
 from pages.views.examples import Examples
-from pages.views.family_tree import pieces, trainings, tree, uses
 from pages.views.standalone import texts_of
 from tests.pages.figures import figure, numbers, words
 from viz.latex import signed

@@ -33,8 +33,9 @@ from pages import PAGES, Page, page_of
 from pages.compute.cache import key_of
 from pages.frame import render
 from pages.text import STRINGS, languages
-from pages.views import Control, Result, View, call, controls, decoding, words
+from pages.views import Control, Result, View, call, controls, words
 from pages.views.controls import slider
+from pages.views.model import decoding
 from pages.views.standalone import texts_of, to_html, to_json
 from pages.views.words import Block, pictures
 from pages.widgets.controls import LABELLED
@@ -669,7 +670,10 @@ def test_what_is_cited_are_the_sections_of_the_paper_that_the_text_names(text: s
 
 @pytest.mark.parametrize(
     ("imported", "loaded"),
-    [("pages", ("torch", "streamlit", "plotly")), ("pages.views.standalone, pages.views.masks", ("streamlit",))],
+    [
+        ("pages", ("torch", "streamlit", "plotly")),
+        ("pages.views.standalone, pages.views.attention.masks", ("streamlit",)),
+    ],
 )
 def test_the_list_of_pages_loads_no_library_and_views_load_no_server(imported: str, loaded: tuple[str, ...]) -> None:
     program = f"import sys, {imported}; sys.exit(str([m for m in {loaded!r} if m in sys.modules] or ''))"
