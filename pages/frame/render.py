@@ -1,6 +1,6 @@
 """A page made of views, in Streamlit: controls, text, pictures, tables, the code, the export, and the proof.
 
-The only file that knows both Streamlit and views.
+The only file that knows both Streamlit and views; pages/widgets/controls.py draws each kind of control.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -111,8 +111,7 @@ class Control:
     step: int = 1
     """between two numbers of a slider"""
     look: str = "menu"
-    """menu, choice, steps, number, slider, player, toggle, several or text; no view draws the others: pictured, which
-    pictures set, and run, which widgets make"""
+    """by which pages/widgets/controls.py draws it: a name in its LOOKS"""
     most: int = 0
     """of several: how many options may be chosen together"""
     follows: bool = False

@@ -38,7 +38,7 @@ from pages.views.controls import slider
 from pages.views.model import decoding
 from pages.views.standalone import texts_of, to_html, to_json
 from pages.views.words import Block, pictures
-from pages.widgets.controls import LABELLED
+from pages.widgets.controls import LABELLED, LOOKS
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.test_languages import english_of_the_code
 from tests.pages.widgets.test_export import TABS
@@ -560,6 +560,10 @@ def test_a_value_that_is_not_offered_is_refused_with_what_is(
     view = next(view for view in VIEWS if view.name == "orders")
     with pytest.raises((ValueError, TypeError), match=error):
         view(runs("lm")[0], **chosen)
+
+
+def test_each_kind_of_control_that_views_have_is_drawn_and_no_other() -> None:
+    assert {control.look for view in VIEWS for control in view.controls.values()} == {*LOOKS}
 
 
 def test_a_slider_of_fractions_reads_fractions_and_one_of_integers_reads_and_takes_integers() -> None:
