@@ -78,11 +78,11 @@ soak: $(VENV)/installed-tests
 # A checkpoint that was measured in part goes on where it was.
 heads: $(VENV)/installed $(PARSES)/$(PARSER)
 	@test -n "$(TEXT)" && test -n "$(OF)" || { echo 'Say what to read: make heads TEXT=lines.txt OF="what they are"' >&2; exit 1; }
-	$(BIN) -m model.head_scores --checkpoint $(firstword $(CHECKPOINTS)) --data "$(TEXT)" --of "$(OF)" \
+	$(BIN) -m model.commands.head_scores --checkpoint $(firstword $(CHECKPOINTS)) --data "$(TEXT)" --of "$(OF)" \
 		--sentences $(SENTENCES) $(if $(WITHOUT),--without $(WITHOUT)) --draw $(PARSES)/sentences.txt
-	$(PARSES)/bin/python model/training/silver_parses.py $(PARSES)/sentences.txt $(PARSES)/parses.jsonl \
+	$(PARSES)/bin/python model/commands/silver_parses.py $(PARSES)/sentences.txt $(PARSES)/parses.jsonl \
 		--pipeline $(subst -,_,$(PARSER))
-	for name in $(CHECKPOINTS); do $(BIN) -m model.head_scores --checkpoint $$name --of "$(OF)" \
+	for name in $(CHECKPOINTS); do $(BIN) -m model.commands.head_scores --checkpoint $$name --of "$(OF)" \
 		--data $(PARSES)/sentences.txt --sentences $(SENTENCES) --parses $(PARSES)/parses.jsonl \
 		--parsed-by "spaCy 3.8, en_core_web_sm (MIT)" $(if $(ALIGN),--align-with $(ALIGN)) || exit 1; done
 

@@ -15,13 +15,13 @@ from starlette.middleware.base import BaseHTTPMiddleware
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.starlette import App
 
-from pages.frame.command_line import read_arguments
-from pages.frame.html_page import complete_page, has_started, starting
-from pages.frame.menu import route
-from pages.frame.open_files import raise_limit
-from pages.frame.routes import OpenRoutes
-from pages.frame.server_socket import ask_no_other_machine, send_small_packets_at_once
-from pages.frame.start import open_browser
+from pages.frame.address.menu import route
+from pages.frame.server.command_line import read_arguments
+from pages.frame.server.html_page import complete_page, has_started, starting
+from pages.frame.server.open_files import raise_limit
+from pages.frame.server.routes import OpenRoutes
+from pages.frame.server.server_socket import ask_no_other_machine, send_small_packets_at_once
+from pages.frame.server.start import open_browser
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def main() -> None:
     # Placed by the style sheet over the page: it must not push the page down.
     with st.container(key="starting"), nullcontext() if has_started() else st.spinner(starting()):
         # Imported after the menu is on screen, because importing torch takes seconds.
-        from pages.frame.sidebar import shared_inputs
+        from pages.frame.sidebar.sidebar import shared_inputs
 
     with shared_inputs(page.url_path):
         page.run()

@@ -4,7 +4,7 @@ HUGGING_FACE = "pip install -r model/checkpoints/huggingface-requirements.txt"
 EXTRAS = {
     "transformers": HUGGING_FACE,
     "huggingface_hub": HUGGING_FACE,
-    "ctranslate2": "pip install -r model/export-requirements.txt",
+    "ctranslate2": "pip install -r model/commands/export-requirements.txt",
 }
 """package -> the command that installs it; the extras of pyproject.toml have the same"""
 

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from html import escape
-from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
@@ -24,10 +23,11 @@ from zlib import error as ZlibError
 
 import numpy as np
 
+from model.kinds import KIND_TITLES as KIND_TITLES
+from model.kinds import Array, Kind, StackName, path_of
 from model.language import sentence, sentence_of
 from model.on_demand import MappingOnDemand, SequenceOnDemand, joined
 
-Array = np.ndarray
 MOST_BYTES = 8 * 2**30
 """of all arrays in a file that is loaded: a forged one can be a thousand times larger than it looks"""
 MOST_DRAWN, FRAME = 256, 200
@@ -46,52 +46,10 @@ _DAMAGE = (
     ValueError,
 )
 """what reading a damaged or forged file raises"""
-StackName = Literal["encoder", "decoder"]
-
-KIND_TITLES: Mapping[str, str] = MappingProxyType(
-    {
-        "encoder_self": "Encoder self-attention",
-        "decoder_self": "Decoder self-attention",
-        "cross": "Cross-attention",
-    }
-)
-"""On-screen title of each kind of attention, in the order of the menus."""
 SUBLAYER_TITLES: Mapping[str, str] = MappingProxyType(
     {"self_attn": "self-attention", "cross_attn": "cross-attention", "feed_forward": "feed-forward"}
 )
 """what each sub-layer is called on screen"""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One kind of attention that a model has."""
-
-    name: str
-    """encoder_self, decoder_self or cross"""
-    queries: StackName
-    """the stream that the queries come from"""
-    keys: StackName
-    """the stream that keys and values come from"""
-    causal: bool
-    """whether a query sees no key after its own position"""
-    layers: tuple[int, ...]
-    """numbers of the layers that have it"""
-    heads: int
-    kv_heads: int
-    """heads of keys and values; fewer than `heads` where several query heads share them"""
-
-    @property
-    def title(self) -> str:
-        return KIND_TITLES[self.name]
-
-    @property
-    def crosses(self) -> bool:
-        """True if queries and keys belong to two different texts."""
-        return self.queries != self.keys
-
-    def path(self, layer: int) -> str:
-        """The hook path of its attention in `layer`, such as decoder.layers.1.cross_attn."""
-        return _path_of(self.name, layer)
 
 
 @dataclass(frozen=True)
@@ -412,7 +370,7 @@ class Attention:
     @property
     def path(self) -> str:
         """Its hook path, such as decoder.layers.1.cross_attn."""
-        return _path_of(self.kind, self.layer)
+        return path_of(self.kind, self.layer)
 
     def array(self, name: str) -> Array:
         """The array of that name: a field, also of its parts, such as pattern, w_q, rotary.q or pre_softmax.
@@ -926,11 +884,6 @@ def log_probabilities(logits: Array) -> Array:
     return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
 
-def _path_of(kind: str, layer: int) -> str:
-    stack = "encoder" if kind == "encoder_self" else "decoder"
-    return f"{stack}.layers.{layer}.{'cross_attn' if kind == 'cross' else 'self_attn'}"
-
-
 def _check_shapes(record: object, shapes: Mapping[str, tuple[int, ...]], tokens: str) -> None:
     for name, shape in shapes.items():
         found = getattr(record, name).shape
@@ -972,8 +925,11 @@ def _unpack(packed: Any, arrays: Mapping[str, Array]) -> Any:
 
 
 def _type_named(name: str) -> type:
-    """A dataclass of this module, or an intervention, which this module does not import: they need PyTorch."""
-    found = globals().get(name) or getattr(import_module("model.interventions"), name, None)
+    """A dataclass of this module, or an intervention."""
+    if (found := globals().get(name)) is None:
+        from model import interventions  # not above: they need PyTorch
+
+        found = getattr(interventions, name, None)
     if not (isinstance(found, type) and is_dataclass(found)):
         raise ValueError(sentence("unknown type {name!r}", name=name))
     return found

@@ -102,7 +102,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             Page(
                 path="pages/translate.py",
                 stacked=True,
-                views_module="pages.views.translate",
+                views_module="pages.views.explore.translate",
                 title="Translate",
                 question="How is this translated?",
                 icon=":material/translate:",
@@ -113,7 +113,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/continue_text.py",
-                views_module="pages.views.continue_text",
+                views_module="pages.views.explore.continue_text",
                 title="Continue a text",
                 question="What does the model write next?",
                 icon=":material/edit_note:",
@@ -125,7 +125,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/fill_in.py",
-                views_module="pages.views.fill_in",
+                views_module="pages.views.explore.fill_in",
                 title="Fill in",
                 question="Which word fits the gap?",
                 icon=":material/edit_square:",
@@ -139,7 +139,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
         "Attention": (
             Page(
                 path="pages/attention_step_by_step.py",
-                views_module="pages.views.attention_step_by_step",
+                views_module="pages.views.attention.attention_step_by_step",
                 title="Queries, keys and values",
                 question="How does a head get from words to weights?",
                 icon=":material/footprint:",
@@ -152,7 +152,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/temperature.py",
-                views_module="pages.views.temperature",
+                views_module="pages.views.attention.temperature",
                 title="Softmax and temperature",
                 question="How sharp is attention, and what decides it?",
                 icon=":material/thermostat:",
@@ -163,7 +163,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             Page(
                 path="pages/masks.py",
                 first_kind="decoder_self",
-                views_module="pages.views.masks",
+                views_module="pages.views.attention.masks",
                 title="Masks",
                 question="What can each token see?",
                 icon=":material/visibility_off:",
@@ -178,7 +178,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/three_families.py",
-                views_module="pages.views.three_families",
+                views_module="pages.views.attention.three_families",
                 tabs_key="families_part",
                 title="Three families",
                 question="What tells the three families apart?",
@@ -191,7 +191,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/heads_and_layers.py",
-                views_module="pages.views.heads_and_layers",
+                views_module="pages.views.attention.heads_and_layers",
                 tabs_key="heads_part",
                 title="Heads and layers",
                 question="What does each head do?",
@@ -204,7 +204,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/positional_encoding.py",
-                views_module="pages.views.positional_encoding",
+                views_module="pages.views.attention.positional_encoding",
                 title="Positions",
                 question="How does the model know the order of words?",
                 icon=":material/waves:",
@@ -216,7 +216,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
         "Model": (
             Page(
                 path="pages/whole_model.py",
-                views_module="pages.views.whole_model",
+                views_module="pages.views.model.whole_model",
                 tabs_key="whole_tab",
                 title="The whole model",
                 question="How does a token get through the model?",
@@ -234,7 +234,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/tokens_and_embeddings.py",
-                views_module="pages.views.tokens_and_embeddings",
+                views_module="pages.views.model.tokens_and_embeddings",
                 tabs_key="tokens_tab",
                 title="Tokens and embeddings",
                 question="What does the model read?",
@@ -246,7 +246,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/layer_by_layer.py",
-                views_module="pages.views.layer_by_layer",
+                views_module="pages.views.model.layer_by_layer",
                 tabs_key="layers_tab",
                 title="Layer by layer",
                 question="What does each layer add?",
@@ -260,7 +260,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/decoding.py",
-                views_module="pages.views.decoding",
+                views_module="pages.views.model.decoding",
                 first_tab="Beam",
                 title="Decoding",
                 question="How is the text chosen, token by token?",
@@ -274,7 +274,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/training.py",
-                views_module="pages.views.training",
+                views_module="pages.views.model.training",
                 tabs_key="training",
                 title="Training",
                 question="How did the model learn this?",
@@ -287,7 +287,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/gradients.py",
-                views_module="pages.views.gradients",
+                views_module="pages.views.model.gradients",
                 title="Gradients",
                 question="How does an error reach every layer?",
                 icon=":material/undo:",
@@ -300,7 +300,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/model_card.py",
-                views_module="pages.views.model_card",
+                views_module="pages.views.model.model_card",
                 tabs_key="card",
                 title="Model card",
                 question="What model is this?",
@@ -313,7 +313,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/verification.py",
-                views_module="pages.views.verification",
+                views_module="pages.views.model.verification",
                 tabs_key="claims",
                 title="Verification",
                 question="Is the picture what the model computed?",
@@ -327,7 +327,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
         "Experiment": (
             Page(
                 path="pages/what_if.py",
-                views_module="pages.views.what_if",
+                views_module="pages.views.experiment.what_if",
                 title="What if",
                 question="What if a part of the model were different?",
                 icon=":material/science:",
@@ -339,7 +339,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/who_chose.py",
-                views_module="pages.views.who_chose",
+                views_module="pages.views.experiment.who_chose",
                 title="Who chose this word?",
                 icon=":material/person_search:",
                 summary="Which head, through which token, raised a word above its rivals; and what happens when that "
@@ -354,7 +354,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/side_by_side.py",
-                views_module="pages.views.side_by_side",
+                views_module="pages.views.experiment.side_by_side",
                 title="Side by side",
                 question="How do two heads, texts or models differ?",
                 icon=":material/compare:",
@@ -366,7 +366,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
         "Learn": (
             Page(
                 path="pages/learn.py",
-                views_module="pages.views.learn",
+                views_module="pages.views.learn.learn",
                 title="Learn",
                 question="What do you want to understand?",
                 icon=":material/school:",
@@ -378,7 +378,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/paper.py",
-                views_module="pages.views.paper",
+                views_module="pages.views.learn.paper",
                 tabs_key="paper",
                 title="The paper, line by line",
                 question="What does the paper say, and what does this model show?",
@@ -390,7 +390,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/often_told_wrong.py",
-                views_module="pages.views.often_told_wrong",
+                views_module="pages.views.learn.often_told_wrong",
                 tabs_key="said",
                 title="Often told wrong",
                 question="Is it true what people say about attention?",
@@ -402,7 +402,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/glossary.py",
-                views_module="pages.views.glossary",
+                views_module="pages.views.learn.glossary",
                 tabs_key="glossary",
                 title="Glossary",
                 question="What does this word mean?",
@@ -415,7 +415,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
         "Beyond": (
             Page(
                 path="pages/why_attention.py",
-                views_module="pages.views.why_attention",
+                views_module="pages.views.beyond.why_attention",
                 tabs_key="why",
                 title="Why attention",
                 question="Why attention and not recurrence?",
@@ -429,7 +429,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/since_2017.py",
-                views_module="pages.views.since_2017",
+                views_module="pages.views.beyond.since_2017",
                 tabs_key="since",
                 title="Since 2017",
                 question="What has changed since 2017?",
@@ -442,7 +442,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/family_tree.py",
-                views_module="pages.views.family_tree",
+                views_module="pages.views.beyond.family_tree",
                 tabs_key="family",
                 title="Family tree",
                 question="What became of the Transformer?",
@@ -455,7 +455,7 @@ PAGES: Mapping[str, tuple[Page, ...]] = MappingProxyType(
             ),
             Page(
                 path="pages/efficient_attention.py",
-                views_module="pages.views.efficient_attention",
+                views_module="pages.views.beyond.efficient_attention",
                 tabs_key="efficient",
                 title="Efficient attention",
                 question="How can attention do with less than n × n?",

@@ -1,10 +1,10 @@
 """Learn: lessons on real runs, from a dot product to what is asked in interviews."""
 
-from pages.frame.course import show_overview
-from pages.frame.course_builder import compose, offer_changes
-from pages.frame.learn import present_lessons, present_station, show_foot, show_lessons, show_station
+from pages.frame.beside.learn import present_lessons, present_station, show_foot, show_lessons, show_station
+from pages.frame.course.course import show_overview
+from pages.frame.course.course_builder import compose, offer_changes
 from pages.frame.open_page import open_page
-from pages.frame.opened_station import current_station
+from pages.frame.questions.opened_station import current_station
 from pages.widgets.controls import link_token
 from pages.widgets.present import presents
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from model.background.family import MEMBERS
+from model.background.family import members
 from model.proof.claims import CLAIMS
 from model.proof.mistakes import MISTAKES
-from pages.views.glossary import questions
+from pages.views.learn.glossary import questions
 from viz.steps.steps import all_steps
 
 ROOT = Path(__file__).parents[1]
@@ -25,7 +25,7 @@ COUNTED: dict[str, tuple[Callable[[], int], tuple[str, ...]]] = {
          r"(\S+) (?:Behauptungen|Aussagen), die jedes",
          r"([一二三四五六七八九十]{2,})条论断"),
     ),
-    "models": (lambda: len(MEMBERS), (r"(\S+) models since 2017 computed",)),
+    "models": (lambda: len(members()), (r"(\S+) models since 2017 computed",)),
     "mistakes": (
         lambda: len(MISTAKES),
         (r"(\S+) (?:classic )?mistakes(?: in implementations|, made| that are easily)", r"(\S+) Fehler, (?:wie|die)",

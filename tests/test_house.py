@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MODEL, VIZ = sorted(ROOT.glob("model/**/*.py")), sorted(ROOT.glob("viz/**/*.py"))
 PAGES = sorted(set(ROOT.glob("pages/*.py")) - {ROOT / "pages/__init__.py"})
-COMPONENTS = sorted(ROOT.glob("pages/*/*.py"))
+COMPONENTS = sorted(ROOT.glob("pages/*/**/*.py"))
 LIBRARY = [*MODEL, *VIZ, ROOT / "pages/__init__.py", *COMPONENTS]
 
 STATE = {"session_state", "cache_data", "cache_resource"}
@@ -141,7 +141,7 @@ def keys_drawn() -> set[str]:
 
 
 def test_the_style_sheets_are_about_elements_that_are_drawn() -> None:
-    sheets = [path.read_text("utf-8") for path in ROOT.glob("pages/frame/*.css")]
+    sheets = [path.read_text("utf-8") for path in ROOT.glob("pages/frame/style/*.css")]
     styled = set(re.findall(r"\.st-key-([\w-]+)", "".join(sheets)))
     assert styled
     assert not styled - keys_drawn()

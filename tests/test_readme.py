@@ -19,8 +19,9 @@ from plotly.offline import get_plotlyjs
 
 from model.checkpoints.translator import Translator
 from model.run import Run
-from pages.views import Result, masks
-from pages.views.heads_and_layers import all_heads
+from pages.views import Result
+from pages.views.attention import masks
+from pages.views.attention.heads_and_layers import all_heads
 from tests.model.checkpoints.huggingface.folders import save_chat_model
 
 ROOT = Path(__file__).parents[1]
@@ -51,7 +52,7 @@ ENTRY = """\
                 icon=":material/bar_chart:",
                 summary="See how concentrated each query is.",
                 look_for="A bar near 1 attends to a single key.",
-                views_module="pages.views.largest_weights",
+                views_module="pages.views.beyond.largest_weights",
             ),
 """
 ENVIRONMENT = {"PATH": "", "OMP_NUM_THREADS": "1"}
@@ -101,7 +102,7 @@ def with_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(folder / "pages/masks.py", folder / "pages/largest_weights.py")
     insert(folder / "pages/__init__.py", r'"Beyond": \(\n', ENTRY)
     imports = (folder / module).read_text("utf-8").partition("MOST_PADS")[0]
-    (folder / "pages/views/largest_weights.py").write_text(f"{imports}\n{view}", encoding="utf-8")
+    (folder / "pages/views/beyond/largest_weights.py").write_text(f"{imports}\n{view}", encoding="utf-8")
     (folder / "pages/text/largest_weights.md").write_text(words, encoding="utf-8")
     return folder
 
@@ -135,7 +136,9 @@ def test_the_view_of_the_recipe_is_on_the_command_line_at_once(with_recipe: Path
 @pytest.mark.parametrize("rule", ["ruff format --check", "ruff check", "lint-imports --no-cache"])
 def test_the_recipe_passes_make_lint(rule: str, with_recipe: Path) -> None:
     program, *options = rule.split()
-    files = ["pages/views/masks.py", "pages/largest_weights.py", "pages/__init__.py"] if program == "ruff" else []
+    files = (
+        ["pages/views/attention/masks.py", "pages/largest_weights.py", "pages/__init__.py"] if program == "ruff" else []
+    )
     command = [str(Path(sys.executable).parent / program), *options, *files]
     done = subprocess.run(command, cwd=with_recipe, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -48,7 +48,9 @@ def touched(paths: Iterable[str], graph: grimp.ImportGraph) -> tuple[set[str], s
             continue
         whole |= {str(test) for test in Path("tests").rglob(f"test_{path.stem}.py")}
         whole |= {test for test in _importers(path, graph) if path.parts[0] == "tests" or _is_quick(test)}
-        if path.parts[0] == "pages" and (path.suffix == ".md" or path.match("pages/views/*") or len(path.parts) == 2):
+        if path.parts[0] == "pages" and (
+            path.suffix == ".md" or path.is_relative_to("pages/views") or len(path.parts) == 2
+        ):
             partly |= {test for test in _importers(PurePosixPath("pages/__init__.py"), graph) if _is_quick(test)}
             words.add(path.stem)
         if path.suffix in SCRIPTS:

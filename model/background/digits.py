@@ -1,6 +1,6 @@
 """A Vision Transformer that reads digits of 8 x 8 pixels: the shipped one, its runs, and what was measured.
 
-`python -m model.training.digits` trained it; the images that ship with it were not in its training.
+`python -m model.commands.digits` trained it; the images that ship with it were not in its training.
 """
 
 from dataclasses import dataclass

@@ -4,8 +4,12 @@ Parameters, cached numbers and multiply-adds are computed from each model's tabl
 to the classes of `transformers`, built on the meta device, where it has one. Nothing is read off a file of weights.
 """
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from model.language import Sentence, later, sentence
 
@@ -41,7 +45,7 @@ class Member:
     d_ff: int = 0
     vocabulary: int
     """0: it reads no tokens"""
-    context: int | None
+    context: int | None = None
     """positions that it was trained for; None: not published"""
     positions: str
     learned_positions: int = 0
@@ -53,7 +57,7 @@ class Member:
     """of which projections of an attention: letters of q, k, v, o; the feed-forward has both or none"""
     ff_biases: bool = False
     norm_biases: bool = True
-    norms_a_layer: tuple[int, int] = (2, 2)
+    norms_a_layer: Sequence[int] = (2, 2)
     """in a layer of the encoder, and of the decoder"""
     last_norms: int = 1
     """after the stacks, or before them"""
@@ -273,318 +277,22 @@ class StateSpace:
         return ends + convolution + steps + self.inner * self.state + self.inner
 
 
-_OLD = {"biases": "qkvo", "ff_biases": True}
-_NEW = {"norm": "RMSNorm", "gated": True, "positions": "RoPE", "family": "decoder", "nearest": "everyday-lm"}
-
-MEMBERS: tuple[Member, ...] = (
-    Member(
-        **_OLD,
-        name="Transformer, base",
-        year=2017.45,
-        source=sentence(TABLE, work="Vaswani et al. 2017", number="3"),
-        family="encoder-decoder",
-        encoder_layers=6,
-        decoder_layers=6,
-        d_model=512,
-        heads=8,
-        d_ff=2048,
-        vocabulary=37_000,
-        context=None,
-        positions="sinusoids",
-        placement="post",
-        norms_a_layer=(2, 3),
-        last_norms=0,
-        published=65e6,
-        nearest="en-de",
-    ),
-    Member(
-        **_OLD,
-        name="Transformer, big",
-        year=2017.45,
-        source=sentence(TABLE, work="Vaswani et al. 2017", number="3"),
-        family="encoder-decoder",
-        encoder_layers=6,
-        decoder_layers=6,
-        d_model=1024,
-        heads=16,
-        d_ff=4096,
-        vocabulary=37_000,
-        context=None,
-        positions="sinusoids",
-        placement="post",
-        norms_a_layer=(2, 3),
-        last_norms=0,
-        published=213e6,
-        nearest="en-de",
-    ),
-    Member(
-        **_OLD,
-        name="GPT",
-        year=2018.45,
-        source=sentence(SECTION, work="Radford et al. 2018", number="4.1"),
-        family="decoder",
-        decoder_layers=12,
-        d_model=768,
-        heads=12,
-        d_ff=3072,
-        vocabulary=40_478,
-        context=512,
-        positions="learned table",
-        learned_positions=512,
-        placement="post",
-        last_norms=0,
-        published=117e6,
-        nearest="everyday-lm-2017",
-    ),
-    Member(
-        **_OLD,
-        name="BERT, large",
-        year=2018.78,
-        source=sentence(SECTION, work="Devlin et al. 2019", number="3"),
-        family="encoder",
-        encoder_layers=24,
-        d_model=1024,
-        heads=16,
-        d_ff=4096,
-        vocabulary=30_522,
-        context=512,
-        positions="learned table",
-        learned_positions=512,
-        placement="post",
-        predicts=False,
-        more={"other": 2 * 1024},
-        # Appendix A.2: 128 tokens a sequence for 90% of the steps, and 512 for the others.
-        tokens=1e6 * 256 * (0.9 * 128 + 0.1 * 512),
-        published=340e6,
-        nearest="everyday-mlm",
-    ),
-    Member(
-        **_OLD,
-        name="GPT-2, XL",
-        year=2019.12,
-        source=sentence(TABLE, work="Radford et al. 2019", number="2"),
-        family="decoder",
-        decoder_layers=48,
-        d_model=1600,
-        heads=25,
-        d_ff=6400,
-        vocabulary=50_257,
-        context=1024,
-        positions="learned table",
-        learned_positions=1024,
-        published=1542e6,
-        nearest="everyday-lm-2017",
-    ),
-    Member(
-        name="T5, 11B",
-        year=2019.81,
-        source=sentence(SECTION, work="Raffel et al. 2020", number="3.7"),
-        family="encoder-decoder",
-        encoder_layers=24,
-        decoder_layers=24,
-        d_model=1024,
-        heads=128,
-        d_k=128,
-        d_ff=65_536,
-        vocabulary=32_128,
-        context=512,
-        positions="bias for each distance",
-        norm="RMSNorm",
-        norms_a_layer=(2, 3),
-        last_norms=2,
-        more={"positions": 2 * 32 * 128},
-        tokens=1e12,
-        published=11e9,
-        nearest="en-de",
-    ),
-    Member(
-        **_OLD,
-        name="GPT-3",
-        year=2020.41,
-        source=sentence(TABLE, work="Brown et al. 2020", number="2.1"),
-        family="decoder",
-        decoder_layers=96,
-        d_model=12_288,
-        heads=96,
-        d_ff=49_152,
-        vocabulary=50_257,
-        context=2048,
-        positions="learned table",
-        learned_positions=2048,
-        tokens=300e9,
-        published=175e9,
-        nearest="everyday-lm-2017",
-    ),
-    Member(
-        **_OLD,
-        name="ViT, L/16",
-        year=2020.81,
-        source=sentence(TABLE, work="Dosovitskiy et al. 2021", number="1"),
-        family="encoder",
-        encoder_layers=24,
-        d_model=1024,
-        heads=16,
-        d_ff=4096,
-        vocabulary=0,
-        context=197,
-        positions="learned table",
-        learned_positions=197,
-        predicts=False,
-        more={"embedding": 16 * 16 * 3 * 1024 + 1024 + 1024},
-        published=307e6,
-        nearest="everyday-mlm",
-    ),
-    Member(
-        name="PaLM, 540B",
-        year=2022.26,
-        source=sentence(TABLE, work="Chowdhery et al. 2022", number="1"),
-        family="decoder",
-        decoder_layers=118,
-        d_model=18_432,
-        heads=48,
-        kv_heads=1,
-        d_k=256,
-        d_ff=73_728,
-        vocabulary=256_000,
-        context=2048,
-        positions="RoPE",
-        norm_biases=False,
-        norms_a_layer=(1, 1),
-        placement="parallel",
-        gated=True,
-        tokens=780e9,
-        published=540.35e9,
-        nearest="everyday-lm",
-    ),
-    Member(
-        name="Whisper, large-v2",
-        year=2022.93,
-        source=sentence(TABLE, work="Radford et al. 2022", number="1"),
-        family="encoder-decoder",
-        encoder_layers=32,
-        decoder_layers=32,
-        d_model=1280,
-        heads=20,
-        d_ff=5120,
-        vocabulary=51_865,
-        context=448,
-        positions="sinusoids, learned table",
-        learned_positions=448,  # the sinusoids of the encoder are not learned
-        biases="qvo",
-        ff_biases=True,
-        norms_a_layer=(2, 3),
-        last_norms=2,
-        more={"embedding": 3 * 80 * 1280 + 1280 + 3 * 1280 * 1280 + 1280},
-        published=1550e6,
-        nearest="en-de",
-    ),
-    Member(
-        **_NEW,
-        name="Llama, 65B",
-        year=2023.15,
-        source=sentence(TABLE, work="Touvron et al. 2023", number="2"),
-        decoder_layers=80,
-        d_model=8192,
-        heads=64,
-        d_ff=22_016,
-        vocabulary=32_000,
-        context=2048,
-        tied=False,
-        tokens=1.4e12,
-        published=65.2e9,
-    ),
-    Member(
-        **_NEW,
-        name="Mistral, 7B",
-        year=2023.74,
-        source=sentence(TABLE, work="Jiang et al. 2023", number="1"),
-        decoder_layers=32,
-        d_model=4096,
-        heads=32,
-        kv_heads=8,
-        d_ff=14_336,
-        vocabulary=32_000,
-        context=8192,
-        window=4096,
-        tied=False,
-        published=7.3e9,
-    ),
-    Member(
-        name="Mamba, 2.8B",
-        year=2023.92,
-        source=sentence(TABLE, work="Gu and Dao 2023", number="12"),
-        family="state space",
-        decoder_layers=64,
-        d_model=2560,
-        vocabulary=50_280,
-        context=2048,
-        positions="none: a recurrence",
-        norm="RMSNorm",
-        norms_a_layer=(1, 1),
-        state=StateSpace(inner=5120, state=16, kernel=4, rank=160),
-        tokens=300e9,
-        published=2.8e9,
-        nearest="everyday-lm",
-    ),
-    Member(
-        **_NEW,
-        name="Mixtral, 8x7B",
-        year=2024.02,
-        source=sentence(TABLE, work="Jiang et al. 2024", number="1"),
-        decoder_layers=32,
-        d_model=4096,
-        heads=32,
-        kv_heads=8,
-        d_ff=14_336,
-        vocabulary=32_000,
-        context=32_768,
-        experts=8,
-        active_experts=2,
-        tied=False,
-        published=47e9,
-        active=13e9,
-    ),
-    Member(
-        **_NEW,
-        name="Llama 3.1, 405B",
-        year=2024.56,
-        source=sentence(TABLE, work="Grattafiori et al. 2024", number="3"),
-        decoder_layers=126,
-        d_model=16_384,
-        heads=128,
-        kv_heads=8,
-        d_ff=53_248,
-        vocabulary=128_256,
-        context=131_072,
-        tied=False,
-        tokens=15.6e12,
-        published=405e9,
-    ),
-    Member(
-        **_NEW,
-        name="DeepSeek-V3",
-        year=2024.98,
-        source=sentence(SECTION, work="DeepSeek-AI 2024", number="4.2"),
-        decoder_layers=61,
-        d_model=7168,
-        heads=128,
-        d_ff=2048,
-        vocabulary=129_280,
-        context=131_072,
-        experts=256,
-        active_experts=8,
-        shared_experts=1,
-        dense_layers=3,
-        dense_d_ff=18_432,
-        latent=Latent(q_rank=1536, kv_rank=512, plain=128, rotated=64, d_v=128),
-        tied=False,
-        tokens=14.8e12,
-        published=671e9,
-        active=37e9,
-    ),
-)
+@cache
+def members() -> tuple[Member, ...]:
+    """All of them, in the order of their years; family.toml has their sizes."""
+    rows = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["member"]
+    return tuple(map(_read_member, rows))
 
 
 def member(name: str) -> Member:
     """The member of this name."""
-    return next(one for one in MEMBERS if one.name == name)
+    return next(one for one in members() if one.name == name)
+
+
+def _read_member(row: dict[str, Any]) -> Member:
+    work = row.pop("paper")
+    where = TABLE if "table" in row else SECTION
+    source = sentence(where, work=work, number=row.pop("table", None) or row.pop("section"))
+    parts = {"latent": Latent, "state": StateSpace}
+    values = {name: parts[name](**value) if name in parts else value for name, value in row.items()}
+    return Member(source=source, **values)

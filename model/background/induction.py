@@ -1,4 +1,4 @@
-"""How an induction head formed in a language model of two layers (model.induction), read from its table."""
+"""How an induction head formed in a language model of two layers (model.commands.induction), read from its table."""
 
 from dataclasses import dataclass
 from pathlib import Path

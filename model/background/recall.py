@@ -2,7 +2,7 @@
 
 Three models of about equal size read such texts: layers of attention, layers of selective state space models, and one
 of each. `read_recall_model` opens the shipped ones, `run_recall_model` shows one run of them; `python -m
-model.training.recall` trained them.
+model.commands.recall` trained them.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Models that reverse letters, beside a Transformer: an LSTM encoder-decoder with one fixed vector, and with attention.
 
 All three are called alike: logits = model(source, target). `read_letters_model` opens the shipped ones,
-`run_letters_model` shows one run of them; `python -m model.training.recurrence` trained them.
+`run_letters_model` shows one run of them; `python -m model.commands.recurrence` trained them.
 """
 
 from collections.abc import Callable, Mapping

@@ -271,8 +271,9 @@ class Checkpoint:
         """The teacher-forced run on `source` whose rows should predict the tokens `next_ids`."""
 
     def rerun(self, trace: Trace, interventions: Sequence[Intervention]) -> Trace:
-        """The run on the same tokens as `trace`, under these interventions instead of its own."""
-        return self.trace_ids(trace.prompt, trace.next_ids, interventions)
+        """The run on the same tokens as `trace`, in its languages, under these interventions instead of its own."""
+        spoken = self.in_languages(*(trace.languages or ()))
+        return spoken.trace_ids(trace.prompt, trace.next_ids, interventions)
 
     def check_intervention(self, change: Intervention) -> None:
         """Raise ValueError if the model has no such attention, head or sub-layer."""

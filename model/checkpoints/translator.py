@@ -98,6 +98,8 @@ class Translator(Checkpoint):
         target: str | None = None,
         beam_size: int = 4,
         interventions: Sequence[Intervention] = (),
+        source_language: str | None = None,
+        target_language: str | None = None,
     ) -> Trace:
         """Decode unless a `target` is given, then run the model once, teacher-forced, and record everything inside.
 
@@ -106,10 +108,15 @@ class Translator(Checkpoint):
             target: the translation to force; None decodes one.
             beam_size: for the model's own translation; 1 is greedy decoding.
             interventions: what to change in the model, both while decoding and in the recorded run.
+            source_language: as of `in_languages`.
+            target_language: as of `in_languages`.
 
         Raises:
-            ValueError: the text is blank or has too many tokens for a Trace.
+            ValueError: the text is blank or has too many tokens for a Trace; or there is no such language.
         """
+        if source_language or target_language:
+            spoken = self.in_languages(source_language, target_language)
+            return spoken.trace(source, target, beam_size, interventions)
         src_ids = self._ids_to_end(source, "source")
         if target is None:
             tgt_out = list(self._decode([src_ids], beam_size, 0.6, interventions)[0].tokens)

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from model.hooks import Edit, editing, recording
+from model.kinds import KIND_TITLES
 from model.language import sentence, series
 from model.network.network import Network
-from model.trace import KIND_TITLES
 
 KINDS = tuple(KIND_TITLES)
 STACKS = ("encoder", "decoder")

@@ -10,9 +10,9 @@ from model.interventions.blocks import NormOff, PositionsOff, PositionsShuffled,
 from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit, PatternMask
 from model.interventions.patch import Patch, PatchFrom
 from model.interventions.patterns import FrozenPattern, PatternEdit, PermutedAttention, UniformAttention
+from model.kinds import KIND_TITLES
 from model.language import Sentence, joined, later, sentence
 from model.network.network import Network
-from model.trace import KIND_TITLES
 
 EVERY = {
     "": sentence("Every sub-layer"),

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from model.hooks import Edit, hook_points
 from model.interventions.base import check_positions
+from model.kinds import Array
 from model.language import sentence
 from model.network.network import Network
-from model.trace import Array
 
 Positions = tuple[tuple[int, int], ...]
 """(position in the run that is changed, position in the run that the values come from)"""

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from model.interventions.base import Addressed, Reading, at_head, attention_paths, check_permutation, check_positions
+from model.kinds import Array
 from model.language import sentence
 from model.network.network import Network
-from model.trace import Array
 
 Row = tuple[float, ...]
 

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from model.hooks import Call, HookPoint, has_hook_point, let_calls_be_kept
+from model.kinds import Kind, StackName
 from model.network.attention import KeyValueCache, MultiHeadAttention
 from model.network.config import BOS, EOS, TransformerConfig
 from model.network.embedding import InputEmbedding
 from model.network.layers import EncoderLayer
 from model.network.residual import new_norm
-from model.trace import Kind, StackName
 
 EMBEDDINGS: Mapping[StackName, str] = MappingProxyType({"encoder": "src_embedding", "decoder": "tgt_embedding"})
 """path of what each stack reads"""

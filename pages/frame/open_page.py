@@ -33,14 +33,14 @@ from pages.compute.runs import (
     open_again,
 )
 from pages.compute.trace_file import named_trace_file, tokens_of
-from pages.frame.bar import note_tokens, show_bar
-from pages.frame.course import show_course
-from pages.frame.guess_first import guess_first
-from pages.frame.menu import route, runs_as_page
-from pages.frame.opened_model import CHECKPOINT, VISIT, opened_checkpoint, opened_device
-from pages.frame.sidebar import Inputs, current_inputs
-from pages.frame.tour import show_tour
-from pages.views import Control
+from pages.frame.address.menu import route, runs_as_page
+from pages.frame.bar.bar import note_tokens, show_bar
+from pages.frame.course.course import show_course
+from pages.frame.questions.guess_first import guess_first
+from pages.frame.sidebar.opened_model import CHECKPOINT, VISIT, opened_checkpoint, opened_device
+from pages.frame.sidebar.sidebar import Inputs, current_inputs
+from pages.frame.sidebar.tour import show_tour
+from pages.views import Control, Offer
 from pages.widgets.controls import chosen_number, toggle
 from pages.widgets.departures import say_departures
 from pages.widgets.glossary import define
@@ -235,19 +235,12 @@ def _with_length(translator: Translator, text: str) -> Translator:
     if translator.most_tokens < TRACE_TOKENS or most <= TRACE_TOKENS or translator.fits(text):
         return translator
     seconds = expected_seconds(translator, most)
-    return (
-        replace(translator, most_tokens=most)
-        if toggle(
-            tr(
-                "Read up to {most:,} tokens: about {seconds:.0f} s, and as long again for each page that shows all "
-                "layers",
-                most=most,
-                seconds=seconds,
-            ),
-            "long_text",
-        )
-        else translator
+    label = tr(
+        "Read up to {most:,} tokens: about {seconds:.0f} s, and as long again for each page that shows all layers",
+        most=most,
+        seconds=seconds,
     )
+    return replace(translator, most_tokens=most) if toggle(Offer(label, start=False), "long_text") else translator
 
 
 def _show_effect(inputs: Inputs, before: Trace, after: Trace) -> None:

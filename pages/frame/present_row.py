@@ -8,12 +8,12 @@ from streamlit.delta_generator import DeltaGenerator
 
 from model.language import tr
 from pages import Page
-from pages.views.attention_step_by_step import STEP
+from pages.views.attention.attention_step_by_step import STEP
 from pages.widgets.canvas import component
 from pages.widgets.controls import set_controls
 from pages.widgets.present import stop_presenting
 
-STYLE = Path(__file__).with_name("present.css")
+STYLE = Path(__file__).with_name("style") / "present.css"
 
 
 def place_present_row() -> DeltaGenerator:

@@ -1,6 +1,6 @@
 """A page made of views, in Streamlit: controls, text, pictures, tables, the code, the export, and the proof.
 
-The only file that knows both Streamlit and views.
+The only file that knows both Streamlit and views; pages/widgets/controls.py draws each kind of control.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,12 +22,12 @@ from pages import PAGES, Page, next_page, page_of
 from pages.compute.cache import cached, put
 from pages.compute.on_request import clicked
 from pages.compute.queue import in_turns, model_queue
-from pages.frame.bar import offer_export
-from pages.frame.course import COURSE
+from pages.frame.bar.bar import offer_export
+from pages.frame.course.course import COURSE
 from pages.frame.open_page import is_first_visit, open_page, show_answer
 from pages.frame.present_row import place_present_row, show_present_row
-from pages.views import OUTCOME, Control, Offer, OnRequest, Result, View, call, section_key
-from pages.views.attention_step_by_step import STEP
+from pages.views import OUTCOME, Control, OnRequest, Result, View, call, section_key
+from pages.views.attention.attention_step_by_step import STEP
 from pages.views.words import Block, cited_sections, pictures
 from pages.widgets import controls
 from pages.widgets.canvas import draw
@@ -60,12 +60,8 @@ PRESENT_TEXT = "present-text"
 """key of what Present shows in large letters"""
 FILE = 640
 """pixels of the box in which a file of code scrolls"""
-LONGEST_LINE = 900
-"""characters that a line of text takes"""
 UNPLACED = ("player", "pictured")
 """looks of controls that stand in no column"""
-LABELLED = ("menu", "choice", "steps", "several")
-"""looks of controls whose value the link names by its label"""
 OPENS = "opens"
 """in the session the page that a picture has asked for; the key of the link to it, which the picture follows"""
 MOST_COLUMNS = 3
@@ -287,17 +283,6 @@ def _draw_alive(view: View, draw: Callable[[], Any]) -> None:
         draw()
 
 
-def choose(run: Run, control: Control, place: Any = st) -> Any:
-    """The value of a control of views that hand-written widgets draw.
-
-    Args:
-        run: what is on the page.
-        control: one with a key, that does not depend on others.
-        place: a column or container; the page itself if not given.
-    """
-    return _draw_control(control, control.key, control.offer(run, {}), place, partial(control.named, run, {}))
-
-
 class _Drawn:
     """A view on its page."""
 
@@ -397,9 +382,11 @@ class _Drawn:
             key = f"controls-{self.view.page}-{self.view.name}"
             places = repeat(st.container(key=key, horizontal=True, vertical_alignment="bottom", gap="small"))
         for name, control in self.view.controls.items():
-            draws = control not in self.chosen and control.offer(self.run, self.values)
-            place = next(places) if draws and control.look not in UNPLACED else st
-            self.values[name] = _choose(self.run, self.view, name, self.chosen, self.values, place)
+            if control not in self.chosen:
+                placed = control.look not in UNPLACED and control.offer(self.run, self.values)
+                place, key = next(places) if placed else st, self.view.key(name)
+                self.chosen[control] = controls.draw(self.run, control, place, key, self.values)
+            self.values[name] = self.chosen[control]
 
     def _draw_blocks(self, blocks: list[Block]) -> None:
         for block in blocks:
@@ -578,73 +565,6 @@ def _content(picture: Any) -> Any:
         case Outcome() | Document() | Table() | pd.DataFrame():
             return None
     return picture
-
-
-def _choose(
-    run: Run, view: View, name: str, chosen: dict[Control, Any], values: Mapping[str, Any], place: Any = st
-) -> Any:
-    """The value of a control, which is drawn unless the page has drawn it already."""
-    control = view.controls[name]
-    if control not in chosen:
-        offer = control.offer(run, values)
-        named = partial(control.named, run, values)
-        chosen[control] = _draw_control(control, view.key(name), offer, place, named) if offer else None
-    return chosen[control]
-
-
-def _draw_control(control: Control, key: str, offer: Offer, place: Any, named: Callable[[str], list[Any]]) -> Any:
-    common = {"place": place, "unlinked": control.unlinked} | ({"help": offer.help} if offer.help else {})
-    _prepare(control, key, offer, named)
-    if offer.limits:
-        return _draw_number(control, key, offer, common)
-    match control.look:
-        case "toggle":
-            return controls.toggle(offer.label, key, place=place, width="content", help=offer.help)
-        case "choice":
-            return controls.choice(offer.label, offer.options, key, default=offer.start, **common)
-        case "steps":
-            return _draw_noted(controls.steps, key, offer, common)
-        case "several":
-            return controls.several(offer.label, offer.options, offer.start, key, max_selections=offer.most, **common)
-        case "text":
-            example = tr("such as {example}", example=offer.examples[-1])
-            return controls.text(
-                offer.label, key, default=offer.start, place=place, placeholder=example, max_chars=LONGEST_LINE
-            )
-        case "pictured":
-            return controls.pictured(key, offer.start)
-        case "run":
-            return offer.start
-    return _draw_noted(controls.select, key, offer, common)
-
-
-def _prepare(control: Control, key: str, offer: Offer, named: Callable[[str], list[Any]]) -> None:
-    if control.follows:
-        controls.follow_default(key, offer.start)
-    if offer.limits and not control.unlinked:
-        controls.say_if_outside(offer.label, offer.limits, offer.start, key)
-    elif control.look in LABELLED:
-        controls.take_label(key, offer.options, named, of_several=bool(offer.most))
-
-
-def _draw_number(control: Control, key: str, offer: Offer, common: Mapping[str, Any]) -> Any:
-    if control.look == "number":
-        return controls.number(offer.label, offer.limits, offer.start, key, width=240, **common)
-    if offer.limits[0] == offer.limits[1]:
-        return offer.start  # a slider needs room
-    draw = controls.stepper if control.look == "player" else controls.slider
-    return draw(offer.label, offer.limits, offer.start, key, step=control.step, **common)
-
-
-def _draw_noted(draw: Callable[..., Any], key: str, offer: Offer, common: Mapping[str, Any]) -> Any:
-    """A number that is no longer offered becomes the last one, and a link that asks for what is not gets a note."""
-    if list(offer.options) == list(range(len(offer.options))):
-        controls.clamp(key, (0, len(offer.options) - 1))
-    linked, notes = key not in st.session_state, []
-    value = draw(offer.label, offer.options, key, default=offer.start, notes=notes, **common)
-    for note in notes if linked else ():
-        st.info(as_markdown(note.replace(key, offer.label.lower(), 1)), icon=":material/info:")
-    return value
 
 
 def _on_request(run: Run, view: View, values: Mapping[str, Any]) -> Any:

@@ -6,9 +6,9 @@ from contextlib import suppress
 from model.checkpoints.devices import available_devices
 from model.checkpoints.store import first_checkpoint
 from pages.compute.runs import prepare
-from pages.frame.sidebar import FIRST_SENTENCE
+from pages.frame.sidebar.sidebar import FIRST_SENTENCE
 
-DRAWING_MODULES = ("viz.html", "pages.views.translate")
+DRAWING_MODULES = ("viz.html", "pages.views.explore.translate")
 """what the home page draws with: Plotly and pandas take a second to import"""
 
 

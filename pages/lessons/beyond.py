@@ -8,7 +8,7 @@ from model.needs import Need
 from model.proof.mistakes import MISTAKES, run_mistake
 from model.run import Run
 from pages.lessons.reading import Facts
-from pages.views.training import scaling as scaling_view
+from pages.views.model.training import scaling as scaling_view
 
 TILE = 4
 """queries, and keys, of a tile"""

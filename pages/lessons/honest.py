@@ -14,8 +14,8 @@ from model.interventions import ForbidSource, HeadGate, UniformAttention
 from model.run import Run
 from model.trace import KIND_TITLES
 from pages.lessons.reading import Facts, lengths_of, log_p_change
-from pages.views.learn import NEW, OLD
-from pages.views.two_texts import first_question, with_word
+from pages.views.experiment.two_texts import first_question, with_word
+from pages.views.learn.learn import NEW, OLD
 
 MATTERS = -0.5
 """nats: a map whose replacement by equal weights costs more than this is said to matter"""

@@ -27,8 +27,8 @@ from model.run import TAUS, Run
 from model.trace import Trace
 from pages.site.recording import Place, recording
 from pages.text import languages
-from pages.views import whole_model
-from pages.views.temperature import SCOPES
+from pages.views.attention.temperature import SCOPES
+from pages.views.model import whole_model
 from pages.views.words import section_text, titles
 from viz.canvas.whole_model import MOST_CELLS
 from viz.site import scripts

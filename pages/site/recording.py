@@ -8,7 +8,7 @@ import numpy as np
 
 from model.analysis.stream.whole_model import Box
 from model.trace import Trace
-from pages.views.whole_model import MOST_CANDIDATES
+from pages.views.model.whole_model import MOST_CANDIDATES
 from viz.drawing import named
 from viz.site.pictures import EMBEDDING
 

@@ -306,7 +306,7 @@ def _declared() -> Iterator[tuple[str, str]]:
             yield from ((text, "pages/__init__.py") for text in texts if text)
             views = [*page.views, *filter(None, [page.answer])]
             for view in views:
-                yield from ((text, f"pages/views/{page.name}.py") for text in _of_view(view))
+                yield from ((text, f"{view.function.__module__.replace('.', '/')}.py") for text in _of_view(view))
     yield from ((str(need), "model/needs.py") for need in Need)
     yield from ((text, "viz/steps/steps.json") for step in all_steps() for text in (step.title, step.what))
     for title in KIND_TITLES.values():

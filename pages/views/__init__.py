@@ -33,6 +33,7 @@ OPEN_SECTION = "open_section"
 """in the URL: the section, below others on a page or in a tab, that a link inside the app leads to, in English"""
 OUTCOME = "outcome"
 """the parameter of a view that gets what its work on request returned"""
+_PAGE = re.compile(r"pages\.views\.[a-z]+\.(\w+)")
 _OF_HEAD = re.compile(r"\brun\.(?:attention|place|layer|head)\b")
 QUICK_TOKENS, QUICK_PARAMETERS = 100, 20_000_000
 """up to which dozens of runs of a model take about a second on a CPU"""
@@ -176,8 +177,10 @@ class View:
 
     @cached_property
     def page(self) -> str:
-        """The page's name: the module's."""
-        return self.function.__module__.rpartition(".")[2]
+        """The page's name: that of its module, or of the package that has its modules."""
+        module = self.function.__module__
+        found = _PAGE.match(module)
+        return found[1] if found else module.rpartition(".")[2]
 
     @cached_property
     def controls(self) -> Mapping[str, Control]:
@@ -299,7 +302,7 @@ def answer(function: Callable[..., Result]) -> View:
 
 
 def views_of(module: str) -> list[View]:
-    """The views that a module defines, in the order in which they stand there, without its answer."""
+    """The views of a module or package, in the order in which they stand there, without its answer."""
     return [one for one in _defined(module) if one.title != ANSWER]
 
 
@@ -308,9 +311,11 @@ def answer_of(module: str) -> View | None:
     return next((one for one in _defined(module) if one.title == ANSWER), None)
 
 
-def _defined(module: str) -> list[View]:
-    values = vars(import_module(module)).values()
-    return [one for one in values if isinstance(one, View) and one.function.__module__ == module]
+def _defined(name: str) -> list[View]:
+    module = import_module(name)
+    if found := getattr(module, "VIEWS", None):  # a package names them in their order
+        return list(found)
+    return [one for one in vars(module).values() if isinstance(one, View) and one.function.__module__ == name]
 
 
 def section_key(title: str) -> str:

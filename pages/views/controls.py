@@ -18,10 +18,10 @@ class Offer:
     """What a control offers for one run."""
 
     label: str
-    start: Any
-    """its value at first"""
     options: Mapping[Any, str] | None = None
-    """values and their labels"""
+    """values and their labels; a link names the label"""
+    start: Any = None
+    """its value at first; None: the first one offered"""
     limits: tuple[float, float] | None = None
     """the smallest and the largest value, where there are no options"""
     help: str | None = None
@@ -29,6 +29,14 @@ class Offer:
     """how many options may be chosen together, where the value is a list of them"""
     examples: tuple[Any, ...] = ()
     """where any run, or any text, may be chosen"""
+    step: int = 1
+    """between two numbers of a slider"""
+    unlinked: str = ""
+    """why the link does not hold the value; empty: it does"""
+
+    def __post_init__(self) -> None:
+        if self.start is None:
+            object.__setattr__(self, "start", next(iter(self.examples or self.limits or self.options or ()), None))
 
     @property
     def ends(self) -> tuple[Any, Any]:
@@ -103,8 +111,7 @@ class Control:
     step: int = 1
     """between two numbers of a slider"""
     look: str = "menu"
-    """menu, choice, steps, number, slider, player, toggle, several or text; no view draws the others: pictured, which
-    pictures set, and run, which widgets make"""
+    """by which pages/widgets/controls.py draws it: a name in its LOOKS"""
     most: int = 0
     """of several: how many options may be chosen together"""
     follows: bool = False
@@ -114,17 +121,19 @@ class Control:
         """What it offers; None: nothing."""
         start, limits = (_evaluate(part, run, chosen) for part in (self.start, self.limits))
         label, explained = (say_label(_say(part, run, chosen)) for part in (self.label, self.help))
-        options = (_evaluate if self.is_text else _say)(self.options, run, chosen)
+        more = {"help": explained, "most": self.most, "step": self.step, "unlinked": self.unlinked}
         if limits is not None:
             low, high = limits
-            start = low if start is None else min(max(start, low), high)
-            return Offer(label.format(low, high), start, limits=limits, help=explained) if low <= high else None
+            start = start if start is None else min(max(start, low), high)
+            return Offer(label.format(low, high), None, start, limits, **more) if low <= high else None
+        options = (_evaluate if self.is_text else _say)(self.options, run, chosen)
+        if not options:
+            return None
         if self.is_text:
-            return Offer(label, options[0], {}, examples=tuple(options), help=explained) if options else None
+            return Offer(label, {}, examples=tuple(options), **more)
         options = options if isinstance(options, Mapping) else {value: _written(value) for value in options}
         options = {value: tr(label) if isinstance(label, Numeral) else label for value, label in options.items()}
-        start = next(iter(options), None) if start is None else start
-        return Offer(label, start, options, help=explained, most=self.most) if options else None
+        return Offer(label, options, start, **more)
 
     def named(self, run: Run, chosen: Mapping[str, Any], label: str) -> list[Any]:
         """The option that has this label in any language, or is written so, in a list; an empty one: there is none."""

@@ -1,6 +1,7 @@
 """What if: build one change to the model from its type, its value and its address."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from model.interventions import Intervention, describe, scaling_in_words
 from model.language import Numeral, later, sentence, tr, tr_error
 from model.run import Run
 from model.trace import KIND_TITLES, SUBLAYER_TITLES
-from pages.views.controls import TAU, decimals
+from pages.views.controls import TAU, Offer, decimals
 from pages.widgets.changes import add, list_version, why_unsupported
-from pages.widgets.controls import Options, number, select, several, steps
+from pages.widgets.controls import number, select, several, steps
 from viz.labels import say_label
 from viz.tokens import numbered
 
@@ -61,14 +62,14 @@ def build(run: Run, drawn: int) -> None:
 
 
 def _temperature(run: Run) -> Intervention:
-    tau = steps("τ", TAU.offer(run, {}).options, "what_if_tau", default=0.5, unlinked=DRAFT)
+    tau = steps(replace(TAU.offer(run, {}), start=0.5, unlinked=DRAFT), "what_if_tau")
     return change.AttentionTemperature(tau, **_place(run))
 
 
 def _gate(run: Run) -> Intervention:
     left, right = st.columns(2)
     gates = {gate: tr(Numeral(f"{gate:g}")) for gate in decimals(0.0, 1.0, 0.05)}
-    gate = steps(tr("Gate"), gates, "what_if_gate", place=left, unlinked=DRAFT)
+    gate = steps(Offer(tr("Gate"), gates, unlinked=DRAFT), "what_if_gate", left)
     words = {"zero": tr("zero"), "mean": tr("its mean (decoder: up to the query)")}
     mode = _pick(tr("What is removed is replaced by"), "mode", words, right)
     return change.HeadGate(gate, mode=mode, **_place(run))
@@ -100,7 +101,7 @@ def _pattern(run: Run) -> Intervention | None:
         "block": tr("blocks"),
     }
     shape = _pick(tr("Pattern"), "pattern", shapes, left)
-    size = number(tr("Its size"), (1, 256), 3, "what_if_pattern_size", place=right, unlinked=DRAFT)
+    size = number(Offer(tr("Its size"), None, 3, (1, 256), unlinked=DRAFT), "what_if_pattern_size", right)
     tokens = (0,)
     if shape == "global":
         tokens = _positions(tr("Global tokens"), "global", numbered(run.attention.key_tokens))
@@ -238,11 +239,11 @@ def _tokens(run: Run, kind: str | None) -> tuple[list[str], list[str]]:
 
 
 def _seed() -> int:
-    return number(tr("Seed"), (0, 9999), 1, "what_if_seed", unlinked=DRAFT)
+    return number(Offer(tr("Seed"), None, 1, (0, 9999), unlinked=DRAFT), "what_if_seed")
 
 
 def _positions(label: str, key: str, names: list[str]) -> tuple[int, ...]:
-    return tuple(sorted(several(label, dict(enumerate(names)), (), f"what_if_{key}", unlinked=DRAFT)))
+    return tuple(sorted(several(Offer(label, dict(enumerate(names)), [], unlinked=DRAFT), f"what_if_{key}")))
 
 
 def _said(options: Mapping[Any, str]) -> dict[Any, str]:
@@ -253,5 +254,5 @@ def _or_all(numbers: Iterable[int]) -> dict[Any, str]:
     return {ALL: tr("all")} | {number: str(number) for number in numbers}
 
 
-def _pick(label: str, key: str, options: Options, place: Any = st) -> Any:
-    return select(label, options, f"what_if_{key}", place=place, unlinked=DRAFT)
+def _pick(label: str, key: str, options: Mapping[Any, str], place: Any = st) -> Any:
+    return select(Offer(label, options, unlinked=DRAFT), f"what_if_{key}", place)

@@ -22,7 +22,7 @@ from model.language import in_a_row, in_this_language, joined, later, sentence_o
 from model.needs import Need
 from model.run import Run
 from pages.views import Control
-from pages.views.what_if import ACTS, CELL, CHANGED, CLICKS, edited_cells
+from pages.views.experiment.what_if import ACTS, CELL, CHANGED, CLICKS, edited_cells
 from pages.widgets.change_builder import build
 from pages.widgets.changes import (
     CHANGES,

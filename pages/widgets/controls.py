@@ -6,11 +6,12 @@ A value that another sentence or checkpoint no longer offers becomes the nearest
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from math import inf
 from time import monotonic
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import streamlit as st
@@ -20,6 +21,11 @@ from streamlit.errors import StreamlitAPIException
 from model.language import in_this_language, tr
 from viz.forms import Table
 from viz.labels import say_label, say_table, written
+from viz.tokens import as_markdown
+
+if TYPE_CHECKING:  # they need PyTorch, and the menu is drawn before that is there
+    from model.run import Run
+    from pages.views.controls import Control, Offer
 
 DEFAULTS = "defaults"
 """in the session: the default of each control drawn so far, by key"""
@@ -44,11 +50,10 @@ SECONDS_A_STEP = 0.8
 """while steps are played"""
 ROW_HEIGHT, PINNED_WIDTH = 35, 120
 """of a table, in pixels"""
+LONGEST_LINE = 900
+"""characters that a line of text takes"""
 LONG_CELL = 40
 """characters from which on a column of texts is wide"""
-
-Options = Mapping[Any, str] | Sequence[Any]
-"""values with the label of each, or values that are their own labels"""
 
 
 def register(key: str, default: Any) -> None:
@@ -200,48 +205,54 @@ def keep_clicks() -> Iterator[None]:
             state[SHOWN] = monotonic()
 
 
-def number(
-    label: str,
-    limits: tuple[int, int],
-    default: int,
-    key: str,
-    *,
+def draw(
+    run: "Run",
+    control: "Control",
     place: Any = st,
-    unlinked: str = "",
-    **options: Any,
-) -> int:
+    key: str = "",
+    chosen: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
+    """The value of a control of views, which is drawn; None where it offers nothing.
+
+    Args:
+        run: what is on the page.
+        control: drawn as `LOOKS` says.
+        place: a column or container; the page itself if not given.
+        key: of the session and the link, where the control has none of its own.
+        chosen: values chosen before, on which it may depend.
+    """
+    key = key or control.key
+    if (offer := control.offer(run, chosen)) is None:
+        return None
+    if control.follows:
+        follow_default(key, offer.start)
+    if offer.limits and not offer.unlinked:
+        say_if_outside(offer, key)
+    elif control.look in LABELLED:
+        take_label(key, offer, partial(control.named, run, chosen))
+    return LOOKS[control.look](offer, key, place)
+
+
+def number(offer: "Offer", key: str, place: Any = st, **options: Any) -> int:
     """An integer in a box.
 
     Args:
-        label: above it.
-        limits: the smallest and the largest that can be chosen.
-        default: initially, and after a reset.
-        key: of the session and, unless `unlinked`, of the URL.
+        offer: what can be chosen.
+        key: of the session and, unless the offer is unlinked, of the URL.
         place: a column or container; the page itself if not given.
-        unlinked: why the URL does not hold the value; empty: it does.
         **options: of `st.number_input`.
     """
-    clamp(key, limits)
-    register(key, default)
-    found = place.number_input(label, *limits, default, key=key, **_keep(key, unlinked), **options)
-    return default if found is None else int(found)
+    clamp(key, offer.limits)
+    found = place.number_input(offer.label, *offer.limits, offer.start, **_linked(offer, key), **options)
+    return offer.start if found is None else int(found)
 
 
-def slider(
-    label: str,
-    limits: tuple[int, int],
-    default: int,
-    key: str,
-    *,
-    step: int = 1,
-    place: Any = st,
-    unlinked: str = "",
-    **options: Any,
-) -> int:
+def slider(offer: "Offer", key: str, place: Any = st, **options: Any) -> int:
     """An integer on a slider; arguments as in `number`. Streamlit writes others in English: `steps`."""
-    clamp(key, limits)
-    register(key, default)
-    return place.slider(label, *limits, default, step, key=key, **_keep(key, unlinked), **options)
+    if offer.limits[0] == offer.limits[1]:
+        return offer.start  # a slider needs room
+    clamp(key, offer.limits)
+    return place.slider(offer.label, *offer.limits, offer.start, offer.step, **_linked(offer, key), **options)
 
 
 def draw_steps(draw: Callable[[], Any], key: str) -> None:
@@ -254,27 +265,24 @@ def draw_steps(draw: Callable[[], Any], key: str) -> None:
     st.fragment(in_this_language(draw), run_every=SECONDS_A_STEP if st.session_state.get(f"{key}-playing") else None)()
 
 
-def stepper(label: str, limits: tuple[int, int], default: int, key: str, **options: Any) -> int:
+def stepper(offer: "Offer", key: str, place: Any = st) -> int:
     """A step on a slider, and a button that plays the steps one after another; in a part drawn by `draw_steps`.
 
-    Args:
-        label: of the slider.
-        limits: the first and the last step.
-        default: the initial step.
-        key: of the session and of the URL.
-        **options: as of `slider`.
+    Arguments as in `slider`.
     """
+    if offer.limits[0] == offer.limits[1]:
+        return offer.start
     state, playing = st.session_state, f"{key}-playing"
     # Other reruns come between those of the clock: only when a step has stood long enough does the next one follow.
     if state.get(playing) and monotonic() >= state[f"{key}-due"]:
-        state[key] = min(state.get(key, default) + 1, limits[1])
+        state[key] = min(state.get(key, offer.start) + 1, offer.limits[1])
         state[f"{key}-due"] = monotonic() + SECONDS_A_STEP / 2
-    left, right = options.pop("place", st).columns([1, 5], vertical_alignment="bottom")
+    left, right = place.columns([1, 5], vertical_alignment="bottom")
     name, icon = (tr("Pause"), ":material/pause:") if state.get(playing) else (tr("Play"), ":material/play_arrow:")
-    arguments = {"on_click": _play_or_pause, "args": (limits, key), "width": "stretch"}
+    arguments = {"on_click": _play_or_pause, "args": (offer.limits, key), "width": "stretch"}
     pressed = left.button(name, key=f"{key}-play", icon=icon, **arguments)
-    step = slider(label, limits, default, key, place=right, **options)
-    if state.get(playing) and step == limits[1]:
+    step = slider(offer, key, right)
+    if state.get(playing) and step == offer.limits[1]:
         state[playing], pressed = False, True
     if pressed:
         st.rerun()  # of the whole page, since only that starts and stops the clock
@@ -289,80 +297,64 @@ def _play_or_pause(limits: tuple[int, int], key: str) -> None:
         state[key] = limits[0]
 
 
-def choice(label: str, options: Options, key: str, *, default: Any = None, place: Any = st, **others: Any) -> Any:
+def choice(offer: "Offer", key: str, place: Any = st, **options: Any) -> Any:
     """One of a few options side by side.
 
     Args:
-        label: above them.
-        options: values and their labels; the URL holds the label.
-        key: of the session and, unless `unlinked`, of the URL.
-        default: the initial value; the first option if not given.
+        offer: what can be chosen.
+        key: of the session and, unless the offer is unlinked, of the URL.
         place: a column or container; the page itself if not given.
-        **others: of `st.segmented_control`; `notes`, a list that gets a sentence where the URL or the session names
+        **options: of `st.segmented_control`; `notes`, a list that gets a sentence where the URL or the session names
             something that is not among the options.
     """
-    default = next(iter(options)) if default is None else default
-    return _one_of(place.segmented_control, label, options, default, key, default=default, required=True, **others)
+    return _one_of(place.segmented_control, offer, key, default=offer.start, required=True, **options)
 
 
 def select(
-    label: str,
-    options: Options,
+    offer: "Offer",
     key: str,
+    place: Any = st,
     *,
-    default: Any = None,
     in_link: bool = False,
-    place: Any = st,
     notes: list[str] | None = None,
-    **others: Any,
+    **options: Any,
 ) -> Any:
-    """One of many options in a menu; arguments as in `choice`. `in_link`: the URL holds the default, too."""
-    default = next(iter(options)) if default is None else default
-    index = None if in_link else list(options).index(default)  # Streamlit leaves what a menu begins with out of the URL
+    """One of many options in a menu; arguments as in `choice`. `in_link`: the URL holds the start, too."""
+    # Streamlit leaves what a menu begins with out of the URL.
+    index = None if in_link else list(offer.options).index(offer.start)
     if in_link:
-        replace_missing(key, options, default, notes)
-        labels, state = options.values() if isinstance(options, Mapping) else map(str, options), st.session_state
-        if state.get(key) is None and (key in state or st.query_params.get(key) not in labels):
-            state[key] = default
-    return _one_of(place.selectbox, label, options, default, key, index=index, notes=notes, **others)
+        replace_missing(key, offer, notes)
+        state = st.session_state
+        if state.get(key) is None and (key in state or st.query_params.get(key) not in offer.options.values()):
+            state[key] = offer.start
+    return _one_of(place.selectbox, offer, key, index=index, notes=notes, **options)
 
 
-def steps(label: str, options: Options, key: str, *, default: Any = None, place: Any = st, **others: Any) -> Any:
+def steps(offer: "Offer", key: str, place: Any = st, **options: Any) -> Any:
     """One of the options on a slider; arguments as in `choice`."""
-    default = next(iter(options)) if default is None else default
-    return _one_of(place.select_slider, label, options, default, key, value=default, **others)
+    return _one_of(place.select_slider, offer, key, value=offer.start, **options)
 
 
-def several(
-    label: str,
-    options: Options,
-    default: Sequence[Any],
-    key: str,
-    *,
-    place: Any = st,
-    unlinked: str = "",
-    **others: Any,
-) -> list[Any]:
-    """Any number of options; those that are no longer offered are dropped. Arguments as in `choice`."""
+def several(offer: "Offer", key: str, place: Any = st) -> list[Any]:
+    """Some of the options; those that are no longer offered are dropped. Arguments as in `choice`."""
     if key in st.session_state:
-        st.session_state[key] = [value for value in st.session_state[key] if value in options]
-    register(key, list(default))
-    labels = options.__getitem__ if isinstance(options, Mapping) else str
+        st.session_state[key] = [value for value in st.session_state[key] if value in offer.options]
+    labels, most = offer.options.__getitem__, offer.most or None
     return place.multiselect(
-        label, list(options), default, format_func=labels, key=key, **_keep(key, unlinked), **others
+        offer.label, list(offer.options), offer.start, labels, max_selections=most, **_linked(offer, key)
     )
 
 
-def toggle(label: str, key: str, *, place: Any = st, **options: Any) -> bool:
+def toggle(offer: "Offer", key: str, place: Any = st, **options: Any) -> bool:
     """A switch, initially off."""
-    register(key, False)
-    return place.toggle(label, key=key, **_keep(key), **options)
+    return place.toggle(offer.label, **_linked(offer, key), **options)
 
 
-def text(label: str, key: str, *, default: str = "", place: Any = st, **options: Any) -> str:
-    """A line of text."""
-    register(key, default)
-    return place.text_input(label, default, key=key, **_keep(key), **options) or ""
+def text(offer: "Offer", key: str, place: Any = st, max_chars: int = LONGEST_LINE) -> str:
+    """A line of text; the last example stands in an empty field."""
+    example = tr("such as {example}", example=offer.examples[-1]) if offer.examples else None
+    options = {"max_chars": max_chars, "placeholder": example}
+    return place.text_input(offer.label, offer.start, **_linked(offer, key), **options) or ""
 
 
 def pictured(key: str, default: str) -> str:
@@ -382,13 +374,12 @@ def is_on(key: str) -> bool:
 
 
 def text_area(
-    label: str,
-    default: str,
+    offer: "Offer",
     key: str,
     placeholder: str,
     button: str,
     beside: Callable[[], Any] | None = None,
-    **options: Any,
+    height: int = 100,
 ) -> str:
     """A text of several lines, as typed, and a button; it is in the link as long as it is short enough for one.
 
@@ -401,9 +392,8 @@ def text_area(
         # Only a value that is set here is written to the URL again.
         state[key] = state[key]
     state[unlinked] = not fits
-    register(key, default)
-    options = {"height": 100, "placeholder": placeholder} | options
-    typed = st.text_area(label, default, key=key, **_keep(key, "" if fits else TOO_LONG), **options) or ""
+    linked = _linked(replace(offer, unlinked="" if fits else TOO_LONG), key)
+    typed = st.text_area(offer.label, offer.start, height=height, placeholder=placeholder, **linked) or ""
     with st.container(key="sentence-row", horizontal=True, gap="small") if beside else nullcontext():
         st.button(button, key=f"{key}-send", type="primary", icon=":material/keyboard_return:")
         if beside:
@@ -601,91 +591,112 @@ def clamp(key: str, limits: tuple[float, float]) -> None:
         st.session_state[key] = min(max(value, limits[0]), limits[1])
 
 
-def say_if_outside(label: str, limits: tuple[float, float], default: float, key: str) -> None:
+def say_if_outside(offer: "Offer", key: str) -> None:
     """Before its control is drawn: a note where the link asks for a number that it does not offer."""
     asked = st.query_params.get(key)
     if key in st.session_state or asked is None:
         return
     try:
-        offered = limits[0] <= type(default)(asked) <= limits[1]
+        offered = offer.limits[0] <= type(offer.start)(asked) <= offer.limits[1]
     except ValueError:
         offered = False
     if not offered:
         text = tr(
             "The link asks for a number that “{label}” does not offer; {default:g} is shown instead.",
-            label=label,
-            default=default,
+            label=offer.label,
+            default=offer.start,
         )
         st.info(text, icon=":material/info:")
 
 
-def take_label(key: str, options: Mapping[Any, str], named: Callable[[str], list[Any]], *, of_several: bool) -> None:
+def take_label(key: str, offer: "Offer", named: Callable[[str], list[Any]]) -> None:
     """Before its control is drawn: choose what a link names by the labels of another language.
 
     Args:
         key: of the control.
-        options: values and their labels in the language of the run.
+        offer: whose labels are in the language of the run.
         named: the value that has a label in any language, in a list; an empty one: there is none.
-        of_several: whether the control's value is a list.
     """
     asked = st.query_params.get_all(key)
-    if key in st.session_state or set(asked) <= set(options.values()):
+    if key in st.session_state or set(asked) <= set(offer.options.values()):
         return
-    if values := [value for label in asked for value in named(label) if value in options]:
-        st.session_state[key] = values if of_several else values[0]
+    if values := [value for label in asked for value in named(label) if value in offer.options]:
+        st.session_state[key] = values if offer.most else values[0]
 
 
-def replace_missing(key: str, options: Options, default: Any, notes: list[str] | None = None) -> None:
-    """Before its control is drawn: a value that is not among the options becomes the default.
+def replace_missing(key: str, offer: "Offer", notes: list[str] | None = None) -> None:
+    """Before its control is drawn: a value that is not among the options becomes the start.
 
     Args:
         key: of the control.
-        options: as in `choice`.
-        default: one of them.
+        offer: what can be chosen.
         notes: gets a sentence on each such value.
     """
     notes = [] if notes is None else notes
-    labels = options if isinstance(options, Mapping) else {option: str(option) for option in options}
-    state, asked = st.session_state, st.query_params.get(key)
-    if key not in state and asked is not None and asked not in labels.values():
+    state, asked, shown = st.session_state, st.query_params.get(key), offer.options[offer.start]
+    if key not in state and asked is not None and asked not in offer.options.values():
         text = tr(
             "The link asks for something that does not exist here ({control}); {shown} is shown instead.",
             control=key,
-            shown=labels[default],
+            shown=shown,
         )
         notes.append(text)
-    elif state.get(key) is not None and state[key] not in labels:
+    elif state.get(key) is not None and state[key] not in offer.options:
         text = tr(
-            "There is no {control} {value} here; {shown} is shown instead.",
-            control=key,
-            value=state[key],
-            shown=labels[default],
+            "There is no {control} {value} here; {shown} is shown instead.", control=key, value=state[key], shown=shown
         )
         notes.append(text)
-        state[key] = default
+        state[key] = offer.start
 
 
-def _one_of(
-    draw: Callable[..., Any],
-    label: str,
-    options: Options,
-    first: Any,
-    key: str,
-    notes: list[str] | None = None,
-    unlinked: str = "",
-    **others: Any,
-) -> Any:
-    replace_missing(key, options, first, notes)
-    register(key, first)
-    labels = options.__getitem__ if isinstance(options, Mapping) else str
-    found = draw(label, list(options), key=key, **({"format_func": labels} | _keep(key, unlinked) | others))
-    return first if found is None else found
+def _one_of(draw: Callable[..., Any], offer: "Offer", key: str, notes: list[str] | None = None, **options: Any) -> Any:
+    replace_missing(key, offer, notes)
+    labels = offer.options.__getitem__
+    found = draw(offer.label, list(offer.options), format_func=labels, **_linked(offer, key), **options)
+    return offer.start if found is None else found
 
 
-def _keep(key: str, unlinked: str = "") -> dict[str, str]:
+def _linked(offer: "Offer", key: str) -> dict[str, Any]:
+    """What ties a widget to the session and, unless the offer is unlinked, to the URL; a reset gives it its start."""
+    register(key, offer.start)
     reasons = st.session_state.setdefault(REASONS, {})
-    if unlinked:
-        reasons[key] = unlinked
-    else:
-        reasons.pop(key, None)
-    return {"persist_state": "session"} | ({} if unlinked else {"bind": "query-params"})
+    kept = {"key": key, "help": offer.help, "persist_state": "session"}
+    if offer.unlinked:
+        reasons[key] = offer.unlinked
+        return kept
+    reasons.pop(key, None)
+    return kept | {"bind": "query-params"}
+
+
+def _noted(draw: Callable[..., Any]) -> Callable[["Offer", str, Any], Any]:
+    """The same, but a number that is no longer offered becomes the last one, and the page says where a link asks for
+    what is not offered."""
+
+    def draw_noted(offer: "Offer", key: str, place: Any) -> Any:
+        if list(offer.options) == list(range(len(offer.options))):
+            clamp(key, (0, len(offer.options) - 1))
+        linked, notes = key not in st.session_state, []
+        value = draw(offer, key, place, notes=notes)
+        for note in notes if linked else ():
+            st.info(as_markdown(note.replace(key, offer.label.lower(), 1)), icon=":material/info:")
+        return value
+
+    return draw_noted
+
+
+LOOKS: Mapping[str, Callable[["Offer", str, Any], Any]] = {
+    "menu": _noted(select),
+    "choice": choice,
+    "steps": _noted(steps),
+    "number": partial(number, width=240),
+    "slider": slider,
+    "player": stepper,
+    "toggle": partial(toggle, width="content"),
+    "several": several,
+    "text": text,
+    "pictured": lambda offer, key, _: pictured(key, offer.start),
+    "run": lambda offer, *_: offer.start,  # without the widgets that make one
+}
+"""how each kind of control is drawn"""
+LABELLED = ("menu", "choice", "steps", "several")
+"""looks of controls whose value the link names by its label"""

@@ -32,6 +32,7 @@ from model.trace import KIND_TITLES
 from pages.compute.on_request import clicked, compute_with_progress
 from pages.compute.queue import in_turns, wait_for_turn
 from pages.compute.trainings import HEARTBEAT_SECONDS, KEPT_SECONDS, MOST_CORRECTIONS, Trainings, all_trainings
+from pages.views import Offer
 from pages.views.part_pictures import head_maps
 from pages.widgets import controls
 from pages.widgets.chart import chart
@@ -87,14 +88,8 @@ def _offer_start(run: Run, trainings: Trainings) -> None:
     if state.get(OF, shown) != shown:
         state[TEXT] = written  # what was typed is the translation of another sentence
     state[OF] = shown
-    placeholder = tr("How should it read?")
-    typed = controls.text_area(
-        tr("Correct the translation of “{source}”", source=as_markdown(source)),
-        written,
-        TEXT,
-        placeholder,
-        tr("Teach it to a copy"),
-    )
+    offer = Offer(tr("Correct the translation of “{source}”", source=as_markdown(source)), start=written)
+    typed = controls.text_area(offer, TEXT, tr("How should it read?"), tr("Teach it to a copy"))
     if not state.get(f"{TEXT}-send"):
         return
     try:
@@ -117,11 +112,8 @@ def _act(trainings: Trainings, correction: Correction) -> None:
         steps = clicked(tr("Take steps for {seconds:g} seconds", seconds=SECONDS), "correction-steps")
         undo = clicked(tr("Undo, bit for bit"), "correction-undo", ":material/undo:", disabled=not correction.step)
         st.button(tr("End it"), key="correction-end", icon=":material/stop:", on_click=leave, args=(trainings, ID))
-        past = controls.toggle(
-            tr("Go on after it has learned"),
-            "correction-past",
-            help=tr("Off: the steps end as soon as it writes the correction."),
-        )
+        explained = tr("Off: the steps end as soon as it writes the correction.")
+        past = controls.toggle(Offer(tr("Go on after it has learned"), start=False, help=explained), "correction-past")
     if st.session_state.pop(BEGIN, False) or steps:
         bar = st.progress(0.0, tr("The copy is learning …"))
         for used in in_turns(correction.go_on(SECONDS, past)):

@@ -8,8 +8,8 @@ import streamlit as st
 from model.language import ENGLISH, language, tr, tr_error
 from model.run import Run
 from model.trace import Trace
-from pages.views import Control
-from pages.views.what_if import AT, FORBIDDEN, PREFIX, join_ids, with_prefix
+from pages.views import Control, Offer
+from pages.views.experiment.what_if import AT, FORBIDDEN, PREFIX, join_ids, with_prefix
 from pages.widgets.controls import number
 from viz.special.translate import rank_candidates
 from viz.tokens import labels
@@ -39,7 +39,7 @@ def build_prefix(run: Run) -> dict[Control, Any]:
         st.text(tr_error(error))
         prefix, trace = "", run.trace
     last = len(trace.next_ids) - 1
-    position = number(tr("Position, 0 to {last}", last=last), (0, last), 0, AT.key, place=place)
+    position = number(Offer(tr("Position, 0 to {last}", last=last), limits=(0, last)), AT.key, place)
     word = _choose_word(run, trace, position, pick)
     with go.container(horizontal=True):
         arguments = (*trace.next_ids[:position], *word), len(word) > 0 and not FORBIDDEN.intersection(word)

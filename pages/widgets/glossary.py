@@ -3,7 +3,7 @@
 import streamlit as st
 
 from model.language import tr
-from pages.views.glossary import Term, terms
+from pages.views.learn.glossary import Term, terms
 from pages.widgets.page_links import link_with
 
 

@@ -18,7 +18,8 @@ from pages.compute.on_request import clicked
 from pages.compute.queue import in_turns, wait_for_turn
 from pages.compute.runs import compute
 from pages.compute.trainings import HEARTBEAT_SECONDS, KEPT_SECONDS, MOST_LETTERS, Trainings, all_trainings
-from pages.views.heads_and_layers import heads as all_heads
+from pages.views import Offer
+from pages.views.attention.heads_and_layers import heads as all_heads
 from pages.widgets import controls
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart
@@ -48,7 +49,8 @@ def show_live_training(_: Run) -> None:
         return
     left, right = st.columns(2)
     with left:
-        playing = controls.toggle(tr("Train"), "live-playing", help=tr("Off is a pause: nothing is lost."))
+        offer = Offer(tr("Train"), start=False, help=tr("Off is a pause: nothing is lost."))
+        playing = controls.toggle(offer, "live-playing")
     with right:
         st.button(tr("End it"), key="live-end", icon=":material/stop:", on_click=leave, args=(trainings, ID))
     every = PAUSE_SECONDS if playing and not training.finished else HEARTBEAT_SECONDS
@@ -57,8 +59,8 @@ def show_live_training(_: Run) -> None:
 
 def _offer_start(trainings: Trainings) -> None:
     left, right = st.columns(2)
-    seed = controls.number(tr("Seed"), (0, MOST_SEED), 0, "live-seed", place=left)
-    heads = controls.choice(tr("Heads"), {count: str(count) for count in HEADS}, "live-heads", default=4, place=right)
+    seed = controls.number(Offer(tr("Seed"), limits=(0, MOST_SEED)), "live-seed", left)
+    heads = controls.choice(Offer(tr("Heads"), {count: str(count) for count in HEADS}, 4), "live-heads", right)
     if clicked(tr("Train from random weights"), "live-start"):
         name = trainings.enter(partial(LiveTraining, seed, heads))
         of_model = {"live-rate": 1.0, "live-cut": heads, "live-mask": True, "live-scale": True}
@@ -135,18 +137,16 @@ def _change(name: str, training: LiveTraining) -> None:
 
 def _choose(training: LiveTraining) -> TrainedModel:
     """What is changed from the next step on."""
-    model, places = training.model, st.columns(4)
-    rates = {rate: f"× {rate:g}" for rate in RATES}
-    heads = {count: str(count) for count in HEADS}
-    rate = controls.select(
-        tr("Learning rate"), rates, "live-rate", default=model.rate, place=places[0], unlinked=RUNNING
-    )
-    count = controls.select(tr("Heads"), heads, "live-cut", default=model.heads, place=places[1], unlinked=RUNNING)
-    masks = {True: tr("causal"), False: tr("none")}
-    scales = {True: tr("by √dₖ"), False: tr("not at all")}
-    masked = controls.select(tr("Mask"), masks, "live-mask", default=model.masked, place=places[2], unlinked=RUNNING)
-    scaled = controls.select(
-        tr("Scores divided"), scales, "live-scale", default=model.scaled, place=places[3], unlinked=RUNNING
+    model = training.model
+    offers = {
+        "live-rate": Offer(tr("Learning rate"), {rate: f"× {rate:g}" for rate in RATES}, model.rate),
+        "live-cut": Offer(tr("Heads"), {count: str(count) for count in HEADS}, model.heads),
+        "live-mask": Offer(tr("Mask"), {True: tr("causal"), False: tr("none")}, model.masked),
+        "live-scale": Offer(tr("Scores divided"), {True: tr("by √dₖ"), False: tr("not at all")}, model.scaled),
+    }
+    rate, count, masked, scaled = (
+        controls.select(replace(offer, unlinked=RUNNING), key, place)
+        for (key, offer), place in zip(offers.items(), st.columns(4), strict=True)
     )
     return replace(model, rate=rate, heads=count, masked=masked, scaled=scaled)
 

@@ -2,11 +2,10 @@
 
 The tab is not a view, because its map of a head has its own state: what was zoomed into and which query was clicked
 belong to one run and head, and only the map is drawn again when they change, not the other pictures of thousands of
-tokens. Its numbers are views, for the export (pages/views/long_text.py).
+tokens. Its numbers are views, for the export (pages/views/beyond/long_text.py).
 """
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -23,7 +22,8 @@ from model.run import Run
 from model.trace import KIND_TITLES, Array
 from pages.compute.cache import shared_result
 from pages.compute.on_request import compute_on_request
-from pages.views import long_text as views
+from pages.views import Offer
+from pages.views.beyond import long_text as views
 from pages.widgets import controls
 from pages.widgets.canvas import draw, mosaic_picture
 from pages.widgets.chart import chart
@@ -84,9 +84,8 @@ def _choose_text(run: Run) -> str:
         "When off: the text in the sidebar.",
         count=len(example.split()),
     )
-    return (
-        example if controls.toggle(tr("A long example instead of my text"), "long_example", help=helped) else run.source
-    )
+    offer = Offer(tr("A long example instead of my text"), start=False, help=helped)
+    return example if controls.toggle(offer, "long_example") else run.source
 
 
 def _describe(run: Run, text_run: LongRun) -> None:
@@ -201,14 +200,9 @@ def _choose_window(run: Run, text: str) -> tuple[long.Span, float]:
     """The tokens that are looked at one by one, and a temperature."""
     st.markdown(tr("**A window of the text**, token by token; what lies outside it is summed."))
     left, middle, right = st.columns(3)
-    sizes = views.SIZE.offer(run, {"text": text})
-    size = controls.choice(sizes.label, sizes.options, views.SIZE.key, default=sizes.start, place=left)
-    starts = views.START.offer(run, {"text": text, "size": size})
-    start = controls.number(starts.label, starts.limits, starts.start, views.START.key, place=middle)
-    taus = views.TAU.offer(run, {})
-    controls.take_label(views.TAU.key, taus.options, partial(views.TAU.named, run, {}), of_several=False)
-    tau = controls.steps(taus.label, taus.options, views.TAU.key, default=taus.start, place=right)
-    return (start, start + size), tau
+    size = controls.draw(run, views.SIZE, left, chosen={"text": text})
+    start = controls.draw(run, views.START, middle, chosen={"text": text, "size": size})
+    return (start, start + size), controls.draw(run, views.TAU, right)
 
 
 def _show_window(run: Run, text_run: LongRun, opened: Opened, window: long.Span) -> list[Picture]:
@@ -259,7 +253,7 @@ def _show_window(run: Run, text_run: LongRun, opened: Opened, window: long.Span)
 def _show_row(run: Run, text_run: LongRun, window: long.Span, tau: float) -> None:
     """The softmax of one query, step by step."""
     names = [f"{window[0] + i} {name}" for i, name in enumerate(labels(text_run.tokens.labels[slice(*window)]))]
-    row = controls.select(tr("Query"), dict(enumerate(names)), "long_query", default=len(names) - 1)
+    row = controls.select(Offer(tr("Query"), dict(enumerate(names)), len(names) - 1), "long_query")
     found = long.open_row(text_run, (run.kind, run.layer), run.head, window[0] + row, window, tau)
     total = found.exponentials.sum() + found.outside
     best = np.argsort(-found.exponentials, kind="stable")[:LISTED]
@@ -314,11 +308,11 @@ def _show_streaming(run: Run, text: str, text_run: LongRun) -> None:
         st.caption(tr(reason))
         return
     tokens = min(len(text_run), streaming.MOST_TOKENS)
-    if (sizes := views.CACHE.offer(run, {"text": text})) is None:
+    if views.CACHE.offer(run, {"text": text}) is None:
         st.caption(tr("The text is too short: type or paste more, or take the long example."))
         return
     say("long_text", "Streaming, in words", sinks=streaming.SINKS)
-    kept = controls.choice(sizes.label, sizes.options, views.CACHE.key, default=sizes.start)
+    kept = controls.draw(run, views.CACHE, chosen={"text": text})
     case = run.opened, text, kept
     found = compute_on_request(tr("Compare"), "long_compare", case, lambda: streaming.compare(*case))
     if found is None:

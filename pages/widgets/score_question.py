@@ -11,9 +11,9 @@ from model.generation.long_text import split_sentences
 from model.language import later, sentence, tr, tr_error
 from model.run import Run
 from pages.compute.runs import run as run_model
-from pages.views import Control
+from pages.views import Control, Offer
 from pages.views.examples import examples_of
-from pages.views.what_if import NONE_YET, QUESTION, TEXTS
+from pages.views.experiment.what_if import NONE_YET, QUESTION, TEXTS
 from pages.widgets.controls import choice, select, text_area
 from pages.widgets.unfamiliar import say_unfamiliar
 from viz.labels import say_options
@@ -40,12 +40,11 @@ def _choose_question(run: Run) -> ScoredText:
     """The whole text, one token of it, or that token against another word."""
     trace = run.trace
     left, middle, right = st.columns([2, 3, 3])
-    if choice(tr("Scored by"), say_options(SCORED), "which_score", place=left) == "all":
+    if choice(Offer(tr("Scored by"), say_options(SCORED)), "which_score", left) == "all":
         return WHOLE
     rows = dict(enumerate(decoder_rows(trace.row_tokens, trace.next_tokens)))
-    position = min(
-        select(tr("The row that"), rows, "which_at", default=trace.first_written, place=middle), len(rows) - 1
-    )
+    offer = Offer(tr("The row that"), rows, trace.first_written)
+    position = min(select(offer, "which_at", middle), len(rows) - 1)
     others = [candidate for candidate in trace.candidates[position] if candidate.id != trace.next_ids[position]]
     names = dict(zip((c.id for c in others), labels([c.token for c in others]), strict=True))
     word = _choose_other(position, names, right)
@@ -81,7 +80,7 @@ def _choose_other(position: int, names: Mapping[int, str], place: Any) -> int | 
 
 
 def _choose_sentences(run: Run) -> tuple[str, ...]:
-    on = choice(tr("Measured on"), say_options(ON), "which_on")
+    on = choice(Offer(tr("Measured on"), say_options(ON)), "which_on")
     if on == "sentence":
         return ()
     try:
@@ -96,9 +95,8 @@ def _read_examples(run: Run) -> tuple[str, ...]:
 
 
 def _read_typed(run: Run) -> tuple[str, ...]:
-    typed = text_area(
-        tr("Your sentences"), "", "which_sentences", tr("Paste several sentences, as they stand in a text"), tr("Use")
-    )
+    asks = tr("Paste several sentences, as they stand in a text")
+    typed = text_area(Offer(tr("Your sentences"), start=""), "which_sentences", asks, tr("Use"))
     parts = (part.strip() for part in split_sentences(typed[:LONGEST_TEXT], lambda _: True))
     sentences = tuple(dict.fromkeys(run.opened.truncate(part) for part in parts if part))
     if len(sentences) > MOST_SENTENCES or len(typed) > LONGEST_TEXT:

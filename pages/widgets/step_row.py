@@ -10,8 +10,8 @@ import streamlit as st
 
 from model.language import tr
 from model.run import Run
-from pages.views import Control
-from pages.views.attention_step_by_step import DIMENSION, KEY, OUTPUT, PRESENT, QUERY, STEP
+from pages.views import Control, Offer
+from pages.views.attention.attention_step_by_step import DIMENSION, KEY, OUTPUT, PRESENT, QUERY, STEP
 from pages.widgets.controls import set_controls, slider
 from pages.widgets.present import presents
 
@@ -24,7 +24,7 @@ def choose_step(_run: Run) -> Mapping[Control, Any]:
     _read_older_link()
     with st.container(key="step-row", horizontal=True, vertical_alignment="center"):
         back = st.container(width="content")
-        step = slider(STEP.label, STEP.limits, STEP.start, STEP.key, label_visibility="collapsed")
+        step = slider(Offer(STEP.label, None, STEP.start, STEP.limits), STEP.key, label_visibility="collapsed")
         _button(back, tr("Back"), ":material/arrow_back:", step - 1, "step-back")
         _button(st, tr("Next"), ":material/arrow_forward:", step + 1, "step-next")
     return {STEP: step, PRESENT: presents()}

@@ -11,7 +11,7 @@ from transformers import MarianMTModel
 
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
-from model.export import FORBIDDEN, save_for_ctranslate2, to_marian
+from model.commands.export import FORBIDDEN, save_for_ctranslate2, to_marian
 from model.generation.steps import length_limits
 from model.network.batch import pad_batch
 from model.network.config import EOS, PAD, SPECIAL_TOKENS

@@ -17,10 +17,10 @@ from model.interventions import AttentionTemperature
 from model.run import Place, Request, Run
 from pages.compute import runs
 from pages.compute.runs import open_translator, rerun
-from pages.frame.html_page import STYLE
-from pages.views import heads_and_layers
+from pages.frame.server.html_page import STYLE
+from pages.views.attention.heads_and_layers import mosaic
+from pages.views.attention.temperature import live, one_row
 from pages.views.shared import axes
-from pages.views.temperature import live, one_row
 from pages.widgets.canvas import draw
 from pages.widgets.chart import chart
 from tests.bench.empty import draw_nothing, redraw
@@ -67,7 +67,7 @@ def _one_kind(run: Run, _moved: int) -> None:
 
 
 def _mosaic_of(run: Run, every: bool = False) -> Drawing:
-    return heads_and_layers._mosaic(run, heads_and_layers._groups(run, TableOptions(), every), HEAD, high=1.0)
+    return mosaic._mosaic(run, mosaic._groups(run, TableOptions(), every), HEAD, high=1.0)
 
 
 def _bytes(run: Run, moved: int) -> None:
@@ -89,7 +89,7 @@ def _mosaic_size(run: Run) -> int:
 def _lines(run: Run, _moved: int) -> None:
     with st.columns(COLUMNS)[1]:
         tables, first = head_tables(run.trace, run.kind, TableOptions(), [LAYER]), list(range(8))
-        draw(heads_and_layers._lines(run, tables, first, first, 1.0, "lines"), "lines")
+        draw(mosaic._lines(run, tables, first, first, 1.0, "lines"), "lines")
 
 
 def _map(run: Run, _moved: int) -> None:

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from model.export import check_exportable
+from model.commands.export import check_exportable
 from model.network.config import PAD
 from model.network.encoder_decoder import Transformer
 from tests.model.network.test_parity import copy_layer

@@ -10,7 +10,7 @@ import pytest
 from model.checkpoints.translator import Translator
 from model.run import Run
 from model.trace import Attention, Trace
-from pages.views.translate import explore
+from pages.views.explore.translate import explore
 from tests.model.checkpoints.test_language_model import opened
 from tests.viz.payload import decode, unpack
 from viz.canvas.mosaic import Group, mosaic

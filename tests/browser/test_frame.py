@@ -6,7 +6,7 @@ import pytest
 
 from model.checkpoints.translator import Translator
 from pages import PAGES, Page
-from pages.frame.here import lacking
+from pages.frame.address.here import lacking
 from tests.browser.conftest import Visitor, query
 from tests.pages.widgets.test_export import TABS
 

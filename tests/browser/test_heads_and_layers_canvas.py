@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import streamlit as st
-from pages.frame.html_page import STYLE
+from pages.frame.server.html_page import STYLE
 from pages.widgets.canvas import draw, mosaic_picture
 from viz.canvas.lines import lines
 from viz.canvas.mosaic import Group, mosaic

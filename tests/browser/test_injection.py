@@ -10,7 +10,7 @@ import pytest
 
 from model.needs import Need
 from pages import PAGES, Page
-from pages.frame.course import Course, Step, encode
+from pages.frame.course.course import Course, Step, encode
 from tests.browser.conftest import Visitor, serve
 from tests.browser.test_app import path
 from tests.injection import (

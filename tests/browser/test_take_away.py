@@ -16,7 +16,7 @@ import pytest
 
 from model.checkpoints.translator import Translator
 from model.run import Run
-from pages.views import masks
+from pages.views.attention import masks
 from tests.browser.conftest import PATIENCE, Visitor
 from viz.notebook import heads, lines, steps
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from streamlit.web.cli import main_run
 
-from pages.frame import start
+from pages.frame.server import start
 from tests.browser.conftest import ROOT, Visitor, _wait_until_healthy
 
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "state.pt", "averaging", "everyday-*", "multi30k-*", "recurrence")

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from model import ablations, train
+from model import train
 from model.checkpoints.store import load_checkpoint
+from model.commands import ablations
 from model.network.config import TransformerConfig
 from tests.model.tiny import SENTENCES
 

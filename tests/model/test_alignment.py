@@ -1,4 +1,4 @@
-"""python -m model.alignment: what it reads, prints and writes; its list is what other programs load."""
+"""python -m model.commands.alignment: what it reads, prints and writes; its list is what other programs load."""
 
 import json
 
@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from model import alignment
 from model.analysis.heads.alignments import WORD
 from model.checkpoints.store import DEFAULT_CHECKPOINT, save_checkpoint
-from model.export import to_marian
+from model.commands import alignment
+from model.commands.export import to_marian
 from model.network.config import TransformerConfig
 from tests.model.tiny import SENTENCES, random_model, train_tiny_tokenizer
 

@@ -6,16 +6,22 @@ import re
 import runpy
 import shlex
 from importlib import import_module
+from pkgutil import iter_modules
 
 import pytest
 
-from model import evaluate, head_scores, translate
+from model import commands, evaluate, translate
 from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 from model.checkpoints.translator import Translator
 from model.command_line import run_command
+from model.commands import head_scores
 from tests.model.tiny import SENTENCES
 
 COUNTS = ("n-held-out", "n-copies")
+COMMANDS = [
+    *("model.train", "model.evaluate", "model.translate", "model.training.reversal_task"),
+    *(f"model.commands.{module.name}" for module in iter_modules(commands.__path__)),
+]
 
 pytestmark = pytest.mark.usefixtures("checkpoint_folder")
 
@@ -123,16 +129,19 @@ def test_scores_can_be_kept_beside_the_checkpoint(data, checkpoint_folder):
     [
         *(("translate", f"--beam-size={size}") for size in ("0", "-1", "1.5", "four", "")),
         *(("evaluate --data x", option) for option in ("--beam-size=0", "--alpha=nan", "--alpha=-1", "--alpha=inf")),
-        *(("head_scores --checkpoint x --data x --of x", f"--sentences={number}") for number in ("0", "-3", "all")),
-        *(("alignment --data x", f"--sentences={number}") for number in ("0", "-2", "few")),
-        *(("ablations --train x --dev x --out x --gather x", option) for option in ("--seeds=0", "--jobs=-1")),
+        *(
+            ("commands.head_scores --checkpoint x --data x --of x", f"--sentences={number}")
+            for number in ("0", "-3", "all")
+        ),
+        *(("commands.alignment --data x", f"--sentences={number}") for number in ("0", "-2", "few")),
+        *(("commands.ablations --train x --dev x --out x --gather x", option) for option in ("--seeds=0", "--jobs=-1")),
         *(
             (f"{name} --out x", f"--steps={steps}")
-            for name in ("training.recurrence", "induction")
+            for name in ("commands.recurrence", "commands.induction")
             for steps in ("0", "-5")
         ),
-        *(("training.mixture --train x --without x --hold-out x --out x", f"--{name}=0") for name in COUNTS),
-        *(("compare x.npz y.npz", f"--tolerance={share}") for share in ("-1", "nan", "small")),
+        *(("commands.mixture --train x --without x --hold-out x --out x", f"--{name}=0") for name in COUNTS),
+        *(("commands.compare x.npz y.npz", f"--tolerance={share}") for share in ("-1", "nan", "small")),
     ],
 )
 def test_a_number_out_of_its_range_is_refused_with_the_name_of_its_option(
@@ -179,19 +188,7 @@ def test_an_unknown_checkpoint_is_answered_with_the_known_ones(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules.*:RuntimeWarning")
-@pytest.mark.parametrize(
-    "command",
-    [
-        *("model.train", "model.evaluate", "model.translate", "model.ablations", "model.compare", "model.alignment"),
-        "model.induction",
-        *(
-            "model.training.curves",
-            "model.training.recurrence",
-            "model.training.reversal_task",
-            "model.training.mixture",
-        ),
-    ],
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_that_the_documents_name_does_something(command, capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", [command, "--help"])
     with pytest.raises(SystemExit) as end:

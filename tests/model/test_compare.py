@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from model import compare
 from model.analysis.runs.revisions import block_differences, head_differences, ranked_heads, round_weights
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.huggingface.opening import open_model
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
+from model.commands import compare
 from model.network.config import TransformerConfig
 from tests.model.checkpoints.huggingface.families import tiny_model
 from tests.model.tiny import SENTENCES, random_model, train_tiny_tokenizer

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from model import export
 from model.checkpoints.store import save_checkpoint
 from model.command_line import run_command
-from model.export import ctranslate2_weights, marian_weights
+from model.commands import export
+from model.commands.export import ctranslate2_weights, marian_weights
 from model.extras import EXTRAS
 from model.network.config import EOS
 from tests.model.tiny import SENTENCES, random_model
@@ -142,8 +142,8 @@ def test_a_marian_folder_keeps_the_list_of_alignment_heads(folders, tmp_path):
 @pytest.mark.parametrize(
     ("report", "message"),
     [
-        ("{}", "is no report of model.alignment"),
-        ("no json", "is no report of model.alignment"),
+        ("{}", "is no report of model.commands.alignment"),
+        ("no json", "is no report of model.commands.alignment"),
         ('{"alignment_heads": [[9, 0]], "ctranslate2": {"alignment_layer": 0, "alignment_heads": 1}}', "names layer 9"),
         ('{"alignment_heads": [], "ctranslate2": {"alignment_layer": 1, "alignment_heads": 5}}', "head 4; the model"),
     ],

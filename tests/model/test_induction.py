@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from model import induction as training
 from model.analysis.heads.induction import measure_repetition, repeat_random_tokens
 from model.background.induction import CHECKPOINT, COLUMNS, FILE, KIND, Forming, read_forming
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, checkpoint_path, load_checkpoint
+from model.commands import induction as training
 from model.hooks import recording
 
 SHIPPED = Path(__file__).parents[2] / "checkpoints"

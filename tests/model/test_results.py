@@ -2,11 +2,11 @@
 
 from model.checkpoints.card import in_digits, read_card
 from model.checkpoints.store import checkpoint_folder
-from model.results import PAGE, YARDSTICKS, results_page
+from model.commands.results import PAGE, YARDSTICKS, results_page
 
 
 def test_the_page_is_what_the_command_writes():
-    assert PAGE.read_text(encoding="utf-8") == results_page(), "run `python -m model.results`"
+    assert PAGE.read_text(encoding="utf-8") == results_page(), "run `python -m model.commands.results`"
 
 
 def test_each_checkpoint_is_in_the_table_with_its_score():

@@ -1,11 +1,11 @@
 """The Trace: frozen arrays with their tokens, and sentences where they do not fit."""
 
-import ast
 import base64
 import dataclasses
 import html
 import io
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,9 +13,6 @@ import numpy as np
 import pytest
 import torch
 
-import model.language
-import model.on_demand
-import model.trace
 from model.hooks import recording
 from model.network.config import BOS, EOS
 from model.trace import Trace
@@ -166,14 +163,18 @@ def test_nothing_in_a_trace_can_be_changed_and_so_no_weight_of_the_shared_model(
         trace.attention("cross", 0).projections.b_o[0] = 1
 
 
-def test_the_module_needs_numpy_and_nothing_else():
-    imported = set()
-    for module in (model.trace, model.on_demand, model.language):
-        tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
-        imported |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-        imported |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    outside = {name.split(".")[0] for name in imported - {"model.on_demand", "model.language"}}
-    assert outside - sys.stdlib_module_names == {"numpy"}
+def test_the_module_needs_numpy_and_nothing_else_also_to_load_a_run(trace, tmp_path):
+    trace.save(tmp_path / "run.npz")
+    program = (
+        "import sys; begun = set(sys.modules)\n"
+        "from model.trace import Trace\n"
+        "print(len(Trace.load(sys.argv[1]).attentions), *{name.split('.')[0] for name in set(sys.modules) - begun})"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "run.npz")]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    count, *loaded = done.stdout.split()
+    assert int(count) == len(trace.attentions)
+    assert {*loaded} - sys.stdlib_module_names == {"numpy", "model"}
 
 
 def test_what_a_notebook_prints_of_a_run_is_one_line(translator) -> None:

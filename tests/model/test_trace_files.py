@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from model import compare
 from model.analysis.runs import trace_differences
+from model.commands import compare
 from model.interventions import AttentionTemperature, FrozenPattern, HeadGate, PatternEdit
 from model.trace import Trace
 

@@ -10,7 +10,7 @@ import pytest
 
 from model.proof.mistakes import MISTAKES, PADS, check_mistake, code_around, lines_of, run_mistake
 from model.run import Run
-from pages.views.what_if import broken
+from pages.views.experiment.what_if import broken
 from tests.pages.figures import figure, numbers, words
 from viz.figure import escape
 from viz.html import word_diff

@@ -8,10 +8,11 @@ import pytest
 
 from model.checkpoints.store import load_checkpoint
 from model.run import Run
-from pages.frame.search import tokens_of
-from pages.frame.url import RENAMED
-from pages.views import layer_by_layer, since_2017, tokens_and_embeddings
+from pages.frame.address.url import RENAMED
+from pages.frame.bar.search import tokens_of
+from pages.views.beyond import since_2017
 from pages.views.chosen_token import first_key, first_query, key_of, query_of
+from pages.views.model import layer_by_layer, tokens_and_embeddings
 from pages.widgets import controls
 from viz.tokens import ARROW, word
 

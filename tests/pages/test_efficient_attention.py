@@ -12,7 +12,7 @@ from model.background import attention_costs as costs
 from model.background.layer_size import layer_sizes
 from model.background.stopwatch import fit_power, measure
 from model.trace import KIND_TITLES as KINDS
-from pages.views import timing
+from pages.views.beyond import timing
 from tests.pages.figures import figure, numbers, words
 
 pytest.importorskip("streamlit")

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from model.background.family import MEMBERS
+from model.background.family import members
 from model.background.then_and_now import tokens_of_log
 from model.checkpoints.card import read_card
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 from model.run import Run
-from pages.views import family_tree
+from pages.views.beyond import family_tree
+from pages.views.beyond.family_tree import pieces, trainings, tree, uses
 from pages.views.examples import Examples
-from pages.views.family_tree import pieces, trainings, tree, uses
 from pages.views.standalone import texts_of
 from tests.pages.figures import figure, numbers, words
 from viz.latex import signed
@@ -62,7 +62,7 @@ def test_models_are_drawn_on_one_scale_and_beside_each_other(run: Run) -> None:
     assert max(ends[True]) < min(ends[False])
 
 
-@pytest.mark.parametrize("name", [one.name for one in MEMBERS])
+@pytest.mark.parametrize("name", [one.name for one in members()])
 @pytest.mark.parametrize("n", [100, 1_000_000])
 def test_every_model_can_be_chosen_at_every_length(run: Run, name: str, n: int) -> None:
     result = tree(run, chosen=name, n=n)
@@ -76,14 +76,14 @@ def test_every_model_can_be_chosen_at_every_length(run: Run, name: str, n: int) 
 def test_a_click_on_a_model_chooses_it_in_the_picture_and_in_the_table(run: Run) -> None:
     result = tree(run)
     years, table = result.shows["years"], result.shows["all"]
-    assert table.frame["context"].tolist() == ["" if one.context is None else f"{one.context:,}" for one in MEMBERS]
-    for place, one in enumerate(MEMBERS):
+    assert table.frame["context"].tolist() == ["" if one.context is None else f"{one.context:,}" for one in members()]
+    for place, one in enumerate(members()):
         assert years.clicked({"point_index": place})["member"] == one.name == table.chooses[place]["member"]
     assert tree.key("chosen") == "family_member"
 
 
 def test_the_checkpoint_to_open_is_one_that_is_shipped() -> None:
-    assert {one.nearest for one in MEMBERS} <= {path.parent.name for path in SHIPPED.glob("*/config.json")}
+    assert {one.nearest for one in members()} <= {path.parent.name for path in SHIPPED.glob("*/config.json")}
 
 
 def test_a_link_opens_a_model_beside_another(open_app: Callable) -> None:
@@ -94,7 +94,7 @@ def test_a_link_opens_a_model_beside_another(open_app: Callable) -> None:
         float(np.sum(numbers(trace["y"]) * numbers(trace["width"])))
         for trace in figure(app, "family_tree-scale")["data"]
     )
-    totals = {one.name: one.total for one in MEMBERS}
+    totals = {one.name: one.total for one in members()}
     assert areas_drawn == pytest.approx(totals["BERT, large"] + totals["GPT"])
 
 

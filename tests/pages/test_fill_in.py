@@ -9,8 +9,8 @@ pytest.importorskip("streamlit")
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.tokenizer import MASK_TOKEN
 from model.run import Run
-from pages.frame.hide_words import hide_word
-from pages.views.fill_in import guesses
+from pages.frame.beside.hide_words import hide_word
+from pages.views.explore.fill_in import guesses
 from tests.pages.figures import figure, numbers
 from tests.pages.test_pages import holds, said
 from tests.pages.test_views import check

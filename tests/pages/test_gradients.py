@@ -137,7 +137,7 @@ def check_verdict(app, *verdicts):
 def test_a_closed_tab_computes_nothing(open_app: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
     for name in ("distance_gradients", "judge", "softmax_jacobian"):
-        monkeypatch.setattr(f"pages.views.gradients.{name}", lambda *_, name=name: called.append(name))
+        monkeypatch.setattr(f"pages.views.model.gradients.{name}", lambda *_, name=name: called.append(name))
     app = open_app(PAGE, source=SOURCE)
     assert not app.exception
     assert not called

@@ -18,7 +18,7 @@ from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, lo
 from model.run import Run
 from model.trace import KIND_TITLES as KINDS
 from pages.views import views_of
-from pages.views.heads_and_layers import aligned, all_heads, heads, many
+from pages.views.attention.heads_and_layers import aligned, all_heads, heads, many
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.figures import figure, numbers, words
 from tests.viz.payload import unpack
@@ -297,7 +297,7 @@ def test_gold_that_comes_with_a_checkpoint_is_offered_first_and_its_faults_are_n
 def test_every_tab_opens_by_its_link_in_the_row_of_its_group(open_app: Callable) -> None:
     """The tabs stand in two rows, of which one is shown."""
     rows: dict[str, list[str]] = {}
-    for one in views_of("pages.views.heads_and_layers"):
+    for one in views_of("pages.views.attention.heads_and_layers"):
         rows.setdefault(one.group, []).append(one.title)
     assert len(rows) == 2
     everything = [title for titles in rows.values() for title in titles]

@@ -10,9 +10,8 @@ from model.analysis.heads.grammar import kinds_of_work
 from model.analysis.heads.many_sentences import SCORES, read_distributions, read_heads
 from model.analysis.heads.tally import measure
 from model.run import Request, Run
-from pages.frame.sidebar import TARGETS
-from pages.views import heads_and_layers
-from pages.views.heads_and_layers import find, many, one_head, works
+from pages.frame.sidebar.sidebar import TARGETS
+from pages.views.attention.heads_and_layers import find, many, one_head, over_sentences, works
 from tests.model.tiny import SENTENCES
 from tests.pages.figures import figure
 
@@ -69,7 +68,7 @@ def test_a_click_on_a_sentence_opens_the_run_whose_value_stands_beside_it(open_a
 def test_sentences_that_the_model_translated_itself_are_opened_with_its_own_translation(run, monkeypatch):
     here = run("cross")
     own = replace(read_heads(here.opened), own_translations=True, beam_size=Request("").beam_size, targets={})
-    monkeypatch.setattr(heads_and_layers, "read_heads", lambda _: own)
+    monkeypatch.setattr(over_sentences, "read_heads", lambda _: own)
     for table in (many(here).shows["best"], *map(one_head(here).shows.get, ("tenths", "most", "least"))):
         assert {each["target"] for each in table.chooses} == {"beam"} <= {*TARGETS}
         assert [control.key for control in table.sets.values()] == ["source", "target"]
@@ -133,7 +132,7 @@ def test_relations_stand_beside_the_best_fixed_offset_and_the_best_head_of_each_
 @pytest.mark.parametrize("view", [one_head, find, works])
 def test_without_measurements_there_is_a_sentence_that_says_how_to_make_them(view, language_run):
     result = view(language_run)
-    assert "python -m model.head_scores" in result.facts["problem"]
+    assert "python -m model.commands.head_scores" in result.facts["problem"]
     assert not result.shows
     assert result.blocks
 

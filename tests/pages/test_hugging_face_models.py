@@ -19,7 +19,7 @@ from model.needs import Need
 from model.trace import Turn
 from pages import PAGES, page_of
 from pages.compute.trace_file import TRACE_VARIABLE, link_to, open_trace_file
-from pages.frame import command_line
+from pages.frame.server import command_line
 from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family, save_marian
 from tests.model.checkpoints.huggingface.rxnmapper import FOLDER as RXNMAPPER
 from tests.pages.figures import PRINTED, figure, numbers, read_number, tabs_of, words

@@ -30,12 +30,13 @@ from model.language import (
 from model.needs import Need
 from pages import PAGES
 from pages import text as texts
-from pages.frame import language as switch
-from pages.frame.right_side import PAIRS
+from pages.frame.address import language as switch
+from pages.frame.beside.right_side import PAIRS
 from pages.lessons.station import read_lesson
 from pages.text import best_language, catalogue, check, languages, read_language, skeleton, update
 from pages.text.catalogue import read_catalogue
-from pages.views import glossary, words
+from pages.views import words
+from pages.views.learn import glossary
 from tests.model.interventions.test_every_intervention import EVERY
 from tests.pages.figures import tabs_of, visible_texts
 from viz.drawing import html_page, sources
@@ -474,7 +475,7 @@ TEXT_CALLS = {
 TEXT_ARGUMENTS = "label", "help", "placeholder", "caption"
 PROGRAMS = {
     "model/checkpoints/tokenizer.py": "whoever trains a vocabulary",
-    "pages/frame/command_line.py": "the terminal",
+    "pages/frame/server/command_line.py": "the terminal",
     "pages/lessons/question.py": "whoever writes a question",
     "pages/site/build.py": "the terminal",
     "pages/text/": "whoever translates",
@@ -517,7 +518,7 @@ def trees(*folders: str) -> Iterator[tuple[str, ast.Module]]:
 def test_what_visitors_read_is_said_in_the_language_and_never_composed() -> None:
     """A text call gets what `tr` gives, no English literal and no f-string with words."""
     found = []
-    for name, tree in trees("app.py", "pages/frame/*.py", "pages/widgets/*.py", "pages/compute/*.py"):
+    for name, tree in trees("app.py", "pages/frame/**/*.py", "pages/widgets/*.py", "pages/compute/*.py"):
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in TEXT_CALLS:
                 given = [*node.args[:1], *(each.value for each in node.keywords if each.arg in TEXT_ARGUMENTS)]

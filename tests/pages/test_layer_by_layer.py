@@ -12,8 +12,8 @@ from model.analysis.stream.residual_stream import cosines, layer_norm, measure_s
 from model.network.dropout import Dropout
 from model.network.residual import Residual
 from model.run import Run
-from pages.views import layer_by_layer
 from pages.views import words as texts
+from pages.views.model import layer_by_layer
 from tests.pages.figures import figure, numbers, words
 
 if TYPE_CHECKING:

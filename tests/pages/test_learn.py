@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from model.ablations import ROWS
 from model.analysis.heads.evenness import mean_evenness
 from model.analysis.heads.softmax import softmax_at
 from model.analysis.mechanisms.modern_parts import compare_norms
@@ -20,6 +19,7 @@ from model.analysis.stream.residual_stream import StreamMeasures, measure_stream
 from model.background.studies import WARMUP
 from model.checkpoints.card import read_card
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps
+from model.commands.ablations import ROWS
 from model.language import speaking
 from model.needs import Need
 from model.run import Place, Request, Run

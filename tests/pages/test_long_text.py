@@ -22,7 +22,7 @@ from model.analysis.long.streaming import strategies, stream
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, load_checkpoint, save_checkpoint
 from model.checkpoints.tokenizer import train_tokenizer
 from model.run import Place, Request, Run
-from pages.views.long_text import streaming, window
+from pages.views.beyond.long_text import streaming, window
 from pages.views.words import pictures as pictures_of
 from tests.model.checkpoints.test_language_model import MODERN
 from tests.model.tiny import SENTENCES, random_model

@@ -13,7 +13,7 @@ from model.checkpoints.huggingface import open_model
 from model.interventions import LiftCausalMask, MaskEdit
 from model.run import Run
 from model.trace import KIND_TITLES
-from pages.views.masks import lift, masks
+from pages.views.attention.masks import lift, masks
 from pages.views.standalone import texts_of
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.figures import figure, numbers, words

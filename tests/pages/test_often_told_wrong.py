@@ -23,15 +23,15 @@ from model.proof.claims import CLAIMS
 from model.proof.mistakes import MISTAKES
 from model.run import Run
 from pages.views import views_of
-from pages.views.often_told_wrong import WIDTHS, mistakes
-from pages.views.since_2017 import STUDY
+from pages.views.beyond.since_2017 import STUDY
+from pages.views.learn.often_told_wrong import WIDTHS, mistakes
 from pages.widgets.glossary import define
 from tests.model.checkpoints.test_shipped import FOLDER as SHIPPED
 from tests.pages.figures import words
 
 PAGE = "pages/often_told_wrong.py"
 TEXTS = Path(__file__).parents[2] / "pages/text"
-VIEWS = {view.name: view for view in views_of("pages.views.often_told_wrong")}
+VIEWS = {view.name: view for view in views_of("pages.views.learn.often_told_wrong")}
 CLAIMS_TESTED = [view for view in VIEWS.values() if view.on_request]
 
 

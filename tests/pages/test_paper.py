@@ -18,8 +18,9 @@ from model.background.table_3 import TABLE_3
 from model.background.then_and_now import BASE, BIG, GNMT, training_of
 from model.run import Run
 from pages.views import views_of
-from pages.views.attention_step_by_step import own_vectors
-from pages.views.paper import (
+from pages.views.attention.attention_step_by_step import own_vectors
+from pages.views.attention.temperature import widths
+from pages.views.learn.paper import (
     LINE_BY_LINE,
     figure_1,
     figure_2,
@@ -29,7 +30,6 @@ from pages.views.paper import (
     stacks,
     table_3,
 )
-from pages.views.temperature import widths
 from tests.pages.figures import words
 from tests.viz.payload import unpack
 
@@ -37,7 +37,7 @@ PAGE = "pages/paper.py"
 SOURCE = "a dog sees a cat and a small dog"
 PAPER = "https://arxiv.org/abs/1706.03762"
 TEXT = (Path(__file__).parents[2] / "pages/text/paper.md").read_text(encoding="utf-8")
-LINES = [view for view in views_of("pages.views.paper") if view.tab == LINE_BY_LINE]
+LINES = [view for view in views_of("pages.views.learn.paper") if view.tab == LINE_BY_LINE]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from model.interventions.link import decode
 from model.language import speaking, tr
 from model.run import Request, Run
 from pages.text import languages
-from pages.views import side_by_side, two_texts
+from pages.views.experiment import side_by_side, two_texts
 from tests.pages.figures import figure, words
 
 if TYPE_CHECKING:

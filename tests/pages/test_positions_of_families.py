@@ -93,7 +93,7 @@ def test_every_tab_says_and_shows_all_without_a_table_or_a_rotation(
     trace = opened.trace(SOURCE, "Zwei Hunde." if family == "translator" else None)
     for kind in trace.kinds:
         run = Run.of(opened, trace, kind.name, 1, HEAD)
-        for view in (view for view in views_of("pages.views.positional_encoding") if not view.missing(run)):
+        for view in (view for view in views_of("pages.views.attention.positional_encoding") if not view.missing(run)):
             for chosen in view.extremes(run):
                 check(view(run, **chosen), by_plotly=False)
 

@@ -14,8 +14,8 @@ from model.background.recurrence import (
     read_results,
     run_letters_model,
 )
+from pages.views.beyond.why_attention import DEFAULT, LONGEST, clean_letters
 from pages.views.shared import LETTER_MODELS
-from pages.views.why_attention import DEFAULT, LONGEST, clean_letters
 from tests.pages.figures import figure, numbers, words
 
 pytest.importorskip("streamlit")

@@ -13,7 +13,7 @@ import pytest
 
 from model.analysis.heads.two_heads import join, piece_table, word_table
 from model.run import Run
-from pages.views.side_by_side import revisions
+from pages.views.experiment.side_by_side import revisions
 from tests.model.tiny import random_model
 from tests.pages.figures import figure, numbers, words
 from tests.pages.test_pages import holds
@@ -76,7 +76,7 @@ def test_heads_of_two_kinds_have_no_difference_and_the_page_says_why(open_app: C
 
 def test_the_table_of_two_kinds_holds_one_side_after_the_other(translator: "Translator") -> None:
     from model.run import Run
-    from pages.views.side_by_side import maps
+    from pages.views.experiment.side_by_side import maps
 
     trace = translator.trace(SOURCE, TEXT)
     left, right = (Run.of(translator, trace, kind) for kind in ("cross", "decoder_self"))
@@ -159,7 +159,7 @@ def test_files_name_both_runs_and_the_python_makes_both_again(
 
 def test_a_right_side_that_is_no_run_is_refused(translator: "Translator") -> None:
     from model.run import Run
-    from pages.views.side_by_side import numbers
+    from pages.views.experiment.side_by_side import numbers
 
     run = Run.of(translator, translator.trace(SOURCE, TEXT))
     with pytest.raises(ValueError, match="right is a Run"):
@@ -169,10 +169,10 @@ def test_a_right_side_that_is_no_run_is_refused(translator: "Translator") -> Non
 def test_a_model_whose_layers_are_not_all_of_one_kind_offers_those_that_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from pages.frame import right_side
+    from pages.frame.beside import right_side
 
     offered: list = []
-    monkeypatch.setattr(right_side, "choice", lambda _label, options, *_, **__: (offered.append(options), "same")[1])
+    monkeypatch.setattr(right_side, "choice", lambda offer, *_, **__: (offered.append(offer.options), "same")[1])
     for meant, shown, notes in ((3, 3, 0), (0, 1, 1), (9, 7, 1)):
         told: list[str] = []
         assert right_side._number("layer", "side_layer", "same", ((1, 3, 7), meant), told) == shown

@@ -16,7 +16,7 @@ from model.checkpoints.store import load_checkpoint, save_checkpoint
 from model.network.config import TransformerConfig
 from model.trace import Trace
 from pages import page_of
-from pages.views.since_2017 import STUDY, TWINS
+from pages.views.beyond.since_2017 import STUDY, TWINS
 from tests.model.checkpoints.test_language_model import MODERN
 from tests.model.tiny import random_model
 from tests.pages.figures import figure, numbers, words

@@ -12,7 +12,7 @@ from tests.pages.figures import figure, numbers, words
 
 pytest.importorskip("streamlit")
 
-from pages.views.efficient_attention import BLOCK, STRIDED, WINDOW, smallest_size
+from pages.views.beyond.efficient_attention import BLOCK, STRIDED, WINDOW, smallest_size
 
 PAGE = "pages/efficient_attention.py"
 SOURCE, TARGET = "A dog runs and a cat sat.", "Ein Hund rennt."

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from model.background import recall
-from pages.views.why_attention import LOOKED_UP, RECALL_MODELS
+from pages.views.beyond.why_attention import LOOKED_UP, RECALL_MODELS
 from tests.pages.figures import figure, numbers, words
 
 pytest.importorskip("streamlit")

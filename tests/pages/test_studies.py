@@ -20,7 +20,9 @@ from model.checkpoints.store import (
 )
 from model.checkpoints.translator import Translator
 from model.run import Run
-from pages.views.training import NORM_RUNS, WAYS, norm_and_residual, warm_up
+from pages.views.model.training import norm_and_residual, warm_up
+from pages.views.model.training.studies import NORM_RUNS
+from pages.views.model.training.why_warm_up import WAYS
 from tests.pages.figures import figure, numbers, words
 
 pytest.importorskip("streamlit")

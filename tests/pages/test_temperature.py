@@ -21,8 +21,8 @@ from model.analysis.heads.softmax import (
 )
 from model.interventions import AttentionTemperature, HeadGate
 from model.run import Place, Request, Run
+from pages.views.attention.temperature import before_and_after, divided, live, many
 from pages.views.standalone import texts_of
-from pages.views.temperature import before_and_after, divided, live, many
 from tests.pages.figures import figure, numbers, words
 from tests.viz.payload import decode, unpack
 

@@ -10,7 +10,7 @@ import pytest
 
 from model.analysis.heads.three_families import causal_encoder, family_masks, join_attention
 from model.run import Run
-from pages.views.three_families import joined, masks
+from pages.views.attention.three_families import joined, masks
 from tests.pages.figures import figure, numbers
 
 if TYPE_CHECKING:

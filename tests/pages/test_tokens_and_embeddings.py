@@ -10,8 +10,8 @@ import pytest
 from model.analysis.stream.vocabulary import Neighbour, cosines, embedding_rows, lengths, neighbours
 from model.checkpoints.translator import Translator
 from model.run import Run
-from pages.views.tokens_and_embeddings import _cosines, tokens
-from pages.views.tokens_and_embeddings import lengths as lengths_view
+from pages.views.model.tokens_and_embeddings import _cosines, tokens
+from pages.views.model.tokens_and_embeddings import lengths as lengths_view
 from tests.pages.figures import figure, numbers
 
 pytest.importorskip("streamlit")

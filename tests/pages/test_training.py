@@ -24,7 +24,7 @@ from model.network.config import TransformerConfig
 from model.run import Place, Request, Run
 from model.training.loss import cross_entropies
 from model.training.schedule import noam
-from pages.views.training import sharpness
+from pages.views.model.training import sharpness
 from tests.model.tiny import random_model
 from tests.pages.figures import figure, numbers
 
@@ -106,7 +106,7 @@ def test_the_evenness_over_the_training_is_that_of_the_log(translator, monkeypat
         {"step": 200.0, "evenness": 0.7, "evenness_encoder_self_0": 0.8},
         {"step": 300.0, "evenness": 0.4, "evenness_encoder_self_0": 0.5},
     )
-    monkeypatch.setattr("pages.views.training.card_of", lambda _: Card((), rows, "", {}, "", {}))
+    monkeypatch.setattr("pages.views.model.training.sharp_rows.card_of", lambda _: Card((), rows, "", {}, "", {}))
     own = sharpness(Run.start(translator, Request("a dog"), Place("encoder_self", 0, 0))).shows["own"].lines
     assert [line.x.tolist() for line in own.values()] == [[200, 300]] * 2
     assert [line.y.tolist() for line in own.values()] == [[0.7, 0.4], [0.8, 0.5]]
@@ -202,7 +202,7 @@ def test_an_old_link_to_the_parts_since_2017_says_where_they_are(open_app: Calla
 
 
 def test_without_the_small_model_the_tab_says_how_to_train_it_and_of_a_damaged_table_which(folder: Path) -> None:
-    assert "python -m model.induction" in said(open_page("An induction head forms"))
+    assert "python -m model.commands.induction" in said(open_page("An induction head forms"))
     table = folder.parent / induction.CHECKPOINT / induction.FILE
     table.parent.mkdir(parents=True)
     table.write_text("step,layer\n0,0\n")

@@ -9,8 +9,8 @@ import pytest
 from model.checkpoints.store import CHECKPOINTS_VARIABLE
 from model.proof.claims import Measurement
 from model.run import Run
+from pages.views.model.verification import MEASURABLE, claims, errors, table
 from pages.views.standalone import texts_of
-from pages.views.verification import MEASURABLE, claims, errors, table
 from tests.pages.test_views import as_once
 
 SLOW = [claim for claim in MEASURABLE if claim.slow]

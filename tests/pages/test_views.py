@@ -32,12 +32,13 @@ from model.trace import Trace
 from pages import PAGES, Page, page_of
 from pages.compute.cache import key_of
 from pages.frame import render
-from pages.frame.render import LABELLED
 from pages.text import STRINGS, languages
-from pages.views import Control, Result, View, call, controls, decoding, words
+from pages.views import Control, Result, View, call, controls, words
 from pages.views.controls import slider
+from pages.views.model import decoding
 from pages.views.standalone import texts_of, to_html, to_json
 from pages.views.words import Block, pictures
+from pages.widgets.controls import LABELLED, LOOKS
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.test_languages import english_of_the_code
 from tests.pages.widgets.test_export import TABS
@@ -561,6 +562,10 @@ def test_a_value_that_is_not_offered_is_refused_with_what_is(
         view(runs("lm")[0], **chosen)
 
 
+def test_each_kind_of_control_that_views_have_is_drawn_and_no_other() -> None:
+    assert {control.look for view in VIEWS for control in view.controls.values()} == {*LOOKS}
+
+
 def test_a_slider_of_fractions_reads_fractions_and_one_of_integers_reads_and_takes_integers() -> None:
     fractions, integers = controls.steps("α", controls.decimals(0.0, 2.0, 0.1), 0.6), slider("Step", (0, 3))
     assert [fractions.offer(None, {}).read(text) for text in ("1.5", "2", "2.0", "x")] == [1.5, 2.0, 2.0, "x"]
@@ -669,7 +674,10 @@ def test_what_is_cited_are_the_sections_of_the_paper_that_the_text_names(text: s
 
 @pytest.mark.parametrize(
     ("imported", "loaded"),
-    [("pages", ("torch", "streamlit", "plotly")), ("pages.views.standalone, pages.views.masks", ("streamlit",))],
+    [
+        ("pages", ("torch", "streamlit", "plotly")),
+        ("pages.views.standalone, pages.views.attention.masks", ("streamlit",)),
+    ],
 )
 def test_the_list_of_pages_loads_no_library_and_views_load_no_server(imported: str, loaded: tuple[str, ...]) -> None:
     program = f"import sys, {imported}; sys.exit(str([m for m in {loaded!r} if m in sys.modules] or ''))"

@@ -12,7 +12,7 @@ from model.checkpoints.huggingface import open_model
 from model.checkpoints.store import load_checkpoint
 from model.interventions import HeadGate
 from model.run import Run
-from pages.views.what_if import importance
+from pages.views.experiment.what_if import importance
 from tests.model.checkpoints.huggingface.families import tiny_model
 from tests.pages.figures import figure, numbers, words
 

@@ -11,9 +11,9 @@ from model.analysis.written import head_of_part
 from model.checkpoints.translator import Translator
 from model.interventions import HeadGate
 from model.run import Run
-from pages.views.attention_step_by_step import why
+from pages.views.attention.attention_step_by_step import why
+from pages.views.experiment.who_chose import NOTHING, one_line, which_head
 from pages.views.part_pictures import part_label, rank
-from pages.views.who_chose import NOTHING, one_line, which_head
 from viz.forms import Bars
 
 SOURCE, TARGET = "a dog and a cat", "Ein Hund und eine Katze."

@@ -15,7 +15,7 @@ from model.interventions import ResidualOff, SublayerOff
 from model.interventions.link import decode, encode
 from model.run import Run
 from pages.frame import render
-from pages.views.whole_model import figure
+from pages.views.model.whole_model import figure
 from tests.pages.figures import words
 from tests.viz.payload import unpack
 from viz.latex import signed

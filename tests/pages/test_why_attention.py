@@ -13,7 +13,7 @@ from model.background.table_1 import layer_costs, paths
 from model.trace import KIND_TITLES
 from pages import page_of
 from pages.compute.queue import model_queue
-from pages.views import timing
+from pages.views.beyond import timing
 from tests.pages.figures import PRINTED, figure, numbers, read_number
 
 if TYPE_CHECKING:

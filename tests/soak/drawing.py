@@ -8,7 +8,9 @@ from model.analysis.stream.vocabulary import spell
 from model.checkpoints.tokenizer import Tokenizer
 from model.run import Run
 from model.trace import Trace
-from pages.views import layer_by_layer, masks, shared, temperature
+from pages.views import shared
+from pages.views.attention import masks, temperature
+from pages.views.model import layer_by_layer
 from viz import heatmap, html
 from viz.candidates import alternatives
 from viz.canvas import lines, mosaic

@@ -14,7 +14,7 @@ pytest.importorskip("websockets")
 
 from model.checkpoints.store import load_checkpoint, save_checkpoint
 from model.checkpoints.translator import Translator
-from pages.frame.html_page import SCRIPTS
+from pages.frame.server.html_page import SCRIPTS
 from tests.bench.coldstart import ONE_CHART
 from tests.soak import classroom, closed, faults, load, proxy, replicas
 from tests.soak.client import Session

@@ -12,7 +12,7 @@ from viz.latex import DIMMED
 from viz.theme import DECODER, ENCODER, KEY, OKABE_ITO, QUERY, VALUE, colour_scales
 
 ROOT = Path(__file__).parents[2]
-STYLE = (ROOT / "pages/frame/style.css").read_text("utf-8")
+STYLE = (ROOT / "pages/frame/style/style.css").read_text("utf-8")
 THEME = tomllib.loads((ROOT / ".streamlit/config.toml").read_text("utf-8"))["theme"]
 PAPER = {"light": ("#FFFFFF", "#F8F8F7"), "dark": ("#171614", "#21201D")}
 """Streamlit's backgrounds: of the page, and of the sidebar"""
@@ -69,7 +69,7 @@ def test_roles_have_different_colours() -> None:
 
 @pytest.mark.parametrize("name", ["style", "narrow", "present"])
 def test_the_pages_style_reaches_the_browser(name: str) -> None:
-    sheet = (ROOT / f"pages/frame/{name}.css").read_text("utf-8")
+    sheet = (ROOT / f"pages/frame/style/{name}.css").read_text("utf-8")
     assert "<" not in sheet, "a style with an opening bracket in it is taken for markup, and all of it left out"
 
 

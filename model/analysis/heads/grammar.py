@@ -67,7 +67,7 @@ def read_parses(path: Path | str) -> dict[str, Parse]:
             parses[str(content["text"])] = words
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(
-                f"{path}, line {number} is no parse ({error}); python -m model.training.silver_parses writes them"
+                f"{path}, line {number} is no parse ({error}); python -m model.commands.silver_parses writes them"
             ) from error
     return parses
 

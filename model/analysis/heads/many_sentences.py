@@ -271,7 +271,7 @@ class Distributions:
     chosen: Array | None = None
     """(head, direction, relation): hits minus yardstick on one half of the sentences, on which offset, part of speech
     and relation are chosen; all others are of the other half. None: they were chosen and judged on the same sentences,
-    as `model.head_scores` once did"""
+    as `model.commands.head_scores` once did"""
 
     def row(self, place: Place) -> int:
         return self.places.index(place)
@@ -471,7 +471,7 @@ def write_heads(folder: Path, weights: str, found: ManySentences, how: Distribut
 def _about(opened: Checkpoint, file: str) -> dict[str, str]:
     """What is said of a file that cannot be used."""
     name = shown_name(opened.name)
-    again = sentence("python -m model.head_scores --checkpoint {name} … writes it.", name=name)
+    again = sentence("python -m model.commands.head_scores --checkpoint {name} … writes it.", name=name)
     return {"file": file, "name": name, "again": again}
 
 

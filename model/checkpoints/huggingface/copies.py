@@ -80,8 +80,7 @@ def copies(folder: Path) -> Iterator[Path]:
         try:
             yield copy
         except Exception as error:  # what it says is shown, with the folder that the person knows
-            said = [text.replace(made, str(folder)) if isinstance(text, str) else text for text in error.args]
-            error.args = tuple(said)
+            error.args = tuple(text.replace(made, str(folder)) if type(text) is str else text for text in error.args)
             raise
 
 

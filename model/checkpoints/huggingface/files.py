@@ -3,12 +3,13 @@
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import Tensor
 from transformers import AutoTokenizer
 from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
@@ -25,7 +26,7 @@ from model.checkpoints.files import (
 )
 from model.checkpoints.huggingface.copies import copies
 from model.checkpoints.limited import Exceeded, try_tokenizer
-from model.language import Sentence, joined, sentence, sentence_of, series
+from model.language import Sentence, joined, later, sentence, sentence_of, series
 
 FILES = ("*.safetensors", "*.json", "*.txt", "*.model", "*.spm", "*.jinja")
 """what is downloaded: weights, configuration, tokenizer"""
@@ -58,6 +59,17 @@ MOST_NAMES = 4
 """of settings, tensors or files in one sentence"""
 QUANTISED = (".qweight", ".weight_packed", ".weight_scale", ".weight_scale_inv", ".SCB", ".absmax", ".quant_map")
 """how names of tensors end that hold codes of weights, or their factors"""
+
+
+@contextmanager
+def explained(problem: str, **facts: Any) -> Iterator[None]:
+    """Around what a library does: where it raises something, `problem` is raised, a sentence with that as {error}."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except Exception as error:
+        raise CheckpointError(sentence(problem, error=quote(error), **facts)) from error
 
 
 def find_folder(name: str) -> Path:
@@ -114,31 +126,21 @@ def read_tokenizer(folder: Path) -> Any:
     there = [name for name in TOKENIZER_FILES if (folder / name).is_file()]
     for name in there:
         read_json_object(folder / name)
-    try:
-        with copies(folder) as copy:
+    problem = later("{folder}: its tokenizer cannot be read from {named} ({error}).")
+    named = joined(there) if there else sentence("its files")
+    with explained(problem, folder=folder, named=named), copies(folder) as copy:
+        try:
             if (fast := copy / "tokenizer.json").is_file():
                 try_tokenizer(fast, fast.stat().st_size)
-            return AutoTokenizer.from_pretrained(copy, local_files_only=True, trust_remote_code=False)
-    except CheckpointError:
-        raise
-    except Exceeded as error:
-        raise CheckpointError(
-            sentence(
-                "{folder}: {problem} Without its files the model opens and reads token ids.",
-                folder=folder,
-                problem=sentence_of(error),
-            )
-        ) from error
-    except Exception as error:
-        named = joined(there) if there else sentence("its files")
-        raise CheckpointError(
-            sentence(
-                "{folder}: its tokenizer cannot be read from {named} ({error}).",
-                folder=folder,
-                named=named,
-                error=quote(error),
-            )
-        ) from error
+        except Exceeded as error:
+            raise CheckpointError(
+                sentence(
+                    "{folder}: {problem} Without its files the model opens and reads token ids.",
+                    folder=folder,
+                    problem=sentence_of(error),
+                )
+            ) from error
+        return AutoTokenizer.from_pretrained(copy, local_files_only=True, trust_remote_code=False)
 
 
 def _needs_no_vocabulary(folder: Path) -> bool:
@@ -149,9 +151,9 @@ def _needs_no_vocabulary(folder: Path) -> bool:
     return known is not None and not getattr(known, "vocab_files_names", True)
 
 
-def weights_hash(folder: Path) -> str:
+def weights_hash(folder: Path, files: Iterable[Path]) -> str:
     """SHA-256 of the weights' file; of several, that of their hashes, one after the other."""
-    hashes = [sha256(path, folder) for path in weight_files(folder)]
+    hashes = [sha256(path, folder) for path in files]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
@@ -309,10 +311,10 @@ def quantised(folder: Path, how: str) -> CheckpointError:
     )
 
 
-def weight_files(folder: Path) -> list[Path]:
+def weight_files(folder: Path, settings: Mapping[str, Any]) -> list[Path]:
     """The files that transformers reads the weights from: the one that config.json names, or model.safetensors, or
     those that an index names."""
-    named = read_settings(folder).get("transformers_weights") or WEIGHTS
+    named = settings.get("transformers_weights") or WEIGHTS
     if not isinstance(named, str):
         raise CheckpointError(
             sentence("{path}: transformers_weights is not the name of a file.", path=folder / "config.json")
@@ -370,20 +372,10 @@ def _inside(folder: Path, name: str, source: str) -> Path:
 def shapes_of(files: Iterable[Path]) -> dict[str, tuple[int, ...]]:
     """Of every tensor, from the files' headers."""
     shapes = {}
+    damaged = later("{path} is not a valid safetensors file ({error}). Copy it again, or download it again.")
     for path in files:
-        try:
-            with safe_open(find_weights(path), framework="pt") as file:
-                shapes |= {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-        except CheckpointError:
-            raise
-        except (SafetensorError, OSError) as error:
-            raise CheckpointError(
-                sentence(
-                    "{path} is not a valid safetensors file ({error}). Copy it again, or download it again.",
-                    path=path,
-                    error=quote(error),
-                )
-            ) from error
+        with explained(damaged, path=path), safe_open(find_weights(path), framework="pt") as file:
+            shapes |= {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
         check_tensor_count(path, len(shapes))
     return shapes
 

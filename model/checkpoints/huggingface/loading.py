@@ -38,6 +38,7 @@ from model.checkpoints.huggingface.files import (
     adapters,
     check_memory,
     check_settings,
+    explained,
     few_of,
     other_weights,
     quantised,
@@ -45,13 +46,15 @@ from model.checkpoints.huggingface.files import (
     read_weights,
     shapes_of,
     weight_files,
+    weights_hash,
 )
-from model.language import Sentence, sentence
+from model.language import Sentence, later, sentence
 
 # The last ones read pictures or sounds as well.
 HEADS = (AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoModelForMaskedLM, AutoModelForMultimodalLM)
 STACKS = (AutoModel, AutoModelForTextEncoding)
 """layers without a head: of the whole model, or of an encoder alone"""
+UNUSABLE = later("{path} cannot be used: {error}.")
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
@@ -61,6 +64,8 @@ class StoredModel:
 
     model: nn.Module
     """in single precision and evaluation mode"""
+    hash: str
+    """SHA-256 of its weights"""
     notes: tuple[Sentence, ...]
     """what the folder holds and the model does not use, in sentences"""
     unread: Mapping[str, Any]
@@ -78,12 +83,7 @@ def read_model(folder: Path) -> StoredModel:
         CheckpointError: a file is missing or damaged, the family is unknown, the weights are quantised or not finite,
             or the model is too large.
     """
-    settings, files = read_settings(folder), weight_files(folder)
-    shapes = shapes_of(files)
-    check_settings(folder, settings, len(shapes))
-    config = _read_config(folder)
-    empty = _empty_models(folder, config, shapes)
-    empty = _check_size(folder, empty, sum(map(math.prod, shapes.values())))
+    settings, files, config, empty = _look_into(folder)
     weights, problems, claimed = read_weights(files), [], set()
     _check_numbers(folder, weights, empty)
     for each in empty:
@@ -103,7 +103,8 @@ def read_model(folder: Path) -> StoredModel:
             others = [name for name in left if name not in inside]
             notes = [*_head_notes(config, model, bool(problems)), *_notes(folder, files, model, others)]
             unread = unread_settings(settings, model, done)
-            return StoredModel(model.eval(), tuple(notes), unread, tuple(name_weights(inside)))
+            hashed = weights_hash(folder, files)
+            return StoredModel(model.eval(), hashed, tuple(notes), unread, tuple(name_weights(inside)))
         problems.append(problem)
     raise CheckpointError(
         sentence("{folder}: {problem} Copy the whole folder again.", folder=folder, problem=problems[0])
@@ -120,13 +121,7 @@ def describe(folder: Path) -> tuple[str, str, int]:
     Raises:
         CheckpointError: a file is missing or damaged, the family is unknown, or the model is quantised or too large.
     """
-    settings, files = read_settings(folder), weight_files(folder)
-    shapes = shapes_of(files)
-    check_settings(folder, settings, len(shapes))
-    if codes := next((name for name in shapes if name.endswith(QUANTISED)), None):
-        raise quantised(folder, sentence("it has {name}", name=codes))
-    empty = _empty_models(folder, _read_config(folder), shapes)
-    model = _check_size(folder, empty, sum(map(math.prod, shapes.values())))[0]
+    _, files, _, (model, *_) = _look_into(folder)
     size, kind = sum(path.stat().st_size for path in files), type(model).__name__
     if not model.get_output_embeddings():
         return kind, "", size
@@ -135,23 +130,30 @@ def describe(folder: Path) -> tuple[str, str, int]:
     return kind, "decoder" if _writes(model) else "encoder", size
 
 
+def _look_into(folder: Path) -> tuple[dict[str, Any], list[Path], Any, list[nn.Module]]:
+    """What a folder holds, by its settings and the headers of its weights: the settings, the files of the weights, the
+    configuration, and models without memory that may fit, the best first."""
+    settings = read_settings(folder)
+    shapes = shapes_of(files := weight_files(folder, settings))
+    check_settings(folder, settings, len(shapes))
+    if codes := next((name for name in shapes if name.endswith(QUANTISED)), None):
+        raise quantised(folder, sentence("it has {name}", name=codes))
+    config = _read_config(folder)
+    empty = _empty_models(folder, config, shapes)
+    return settings, files, config, _check_size(folder, empty, sum(map(math.prod, shapes.values())))
+
+
 def _writes(model: nn.Module) -> bool:
     return type(model).__name__.endswith(("CausalLM", "LMHeadModel"))
 
 
 def _read_config(folder: Path) -> Any:
     """The configuration, without what it says of how to compute: attention is computed here, whatever it names."""
-    try:
+    with explained(UNUSABLE, path=folder / "config.json"):
         with copies(folder) as copy:
             config = AutoConfig.from_pretrained(copy, local_files_only=True, trust_remote_code=False)
         config._attn_implementation, config._experts_implementation = "eager", None  # of configurations inside, too
         return config
-    except CheckpointError:
-        raise
-    except Exception as error:
-        raise CheckpointError(
-            sentence("{path} cannot be used: {error}.", path=folder / "config.json", error=quote(error))
-        ) from error
 
 
 def _empty_models(folder: Path, config: Any, names: Mapping[str, Any]) -> list[nn.Module]:
@@ -242,8 +244,6 @@ def _check_numbers(folder: Path, weights: Mapping[str, Tensor], models: Sequence
     ignored = {pattern for model in models for pattern in model._keys_to_ignore_on_load_unexpected or ()}
     parameters = {name for model in models for name in _plain_names(model, dict(model.named_parameters()))}
     for name, tensor in weights.items():
-        if name.endswith(QUANTISED):
-            raise quantised(folder, sentence("it has {name}", name=name))
         learned = any(_plain_names(model, [name]) <= parameters for model in models)
         if not learned and any(re.search(pattern, name) for pattern in ignored):
             continue
@@ -289,7 +289,7 @@ def _misfit(model: nn.Module, info: Mapping[str, Any]) -> Sentence | None:
 
 
 def _fill(folder: Path, factory: type, config: Any, weights: Mapping[str, Tensor]) -> tuple[nn.Module, dict[str, Any]]:
-    try:
+    with explained(later("{folder} cannot be opened: {error}."), folder=folder):
         return factory.from_pretrained(
             None,
             config=config,
@@ -302,10 +302,6 @@ def _fill(folder: Path, factory: type, config: Any, weights: Mapping[str, Tensor
             output_loading_info=True,
             **_options(factory, weights),
         )
-    except Exception as error:
-        raise CheckpointError(
-            sentence("{folder} cannot be opened: {error}.", folder=folder, error=quote(error))
-        ) from error
 
 
 def _copy_from_files(model: nn.Module) -> None:
@@ -318,28 +314,22 @@ def _copy_from_files(model: nn.Module) -> None:
 def _read_generation_settings(folder: Path, model: nn.Module) -> None:
     """As `from_pretrained` reads them from a folder, which has not read one here."""
     nowhere = dict.fromkeys(("cache_dir", "proxies", "token", "revision"))
-    if (folder / "generation_config.json").is_file():
-        read_json_object(folder / "generation_config.json")
-    try:
-        if model.can_generate():
-            with copies(folder) as copy:
-                model.adjust_generation_fn(
-                    None,
-                    False,
-                    None,
-                    str(copy),
-                    force_download=False,
-                    local_files_only=True,
-                    subfolder="",
-                    trust_remote_code=False,
-                    **nowhere,
-                )
-    except CheckpointError:
-        raise
-    except Exception as error:
-        raise CheckpointError(
-            sentence("{path} cannot be used: {error}.", path=folder / "generation_config.json", error=quote(error))
-        ) from error
+    if (path := folder / "generation_config.json").is_file():
+        read_json_object(path)
+    if not model.can_generate():
+        return
+    with explained(UNUSABLE, path=path), copies(folder) as copy:
+        model.adjust_generation_fn(
+            None,
+            False,
+            None,
+            str(copy),
+            force_download=False,
+            local_files_only=True,
+            subfolder="",
+            trust_remote_code=False,
+            **nowhere,
+        )
 
 
 def _head_notes(config: Any, model: nn.Module, lacks: bool) -> list[Sentence]:

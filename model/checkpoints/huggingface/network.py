@@ -44,10 +44,11 @@ from model.checkpoints.huggingface.probe import SOURCE_TOKENS, Event, ModuleCall
 from model.checkpoints.huggingface.steps import HookedSteps
 from model.checkpoints.huggingface.vocabulary import number_segments
 from model.hooks import Call, HookPoint, let_calls_be_kept
+from model.kinds import Kind, StackName, path_of
 from model.language import Sentence, sentence, series
 from model.network.config import TransformerConfig
 from model.network.network import EMBEDDINGS, Network
-from model.trace import Kind, Norm, Projections, StackName
+from model.trace import Norm, Projections
 
 EXACT = 1e-5
 """An attention whose output our steps do not repeat this closely does something unknown to them."""
@@ -282,7 +283,7 @@ class HookedModel(Network):
         return points in exact or not exact
 
     def attentions(self) -> dict[tuple[str, int], tuple[str, AttentionPoints]]:
-        return {place: (_path(place), points) for place, points in self._points.items()}
+        return {place: (path_of(*place), points) for place, points in self._points.items()}
 
     def untrained(self, numbers: torch.Generator) -> "HookedModel":
         """A copy with weights as its class draws them for a new model.
@@ -506,7 +507,7 @@ class HookedModel(Network):
                 setattr(self, stack, nn.Module())
                 getattr(self, stack).layers = nn.ModuleList(nn.Module() for _ in layers)
         for place, points in self._points.items():
-            path, name = _path(place).rsplit(".", 1)
+            path, name = path_of(*place).rsplit(".", 1)
             setattr(self.get_submodule(path), name, points)
 
     def _find_attentions(
@@ -784,12 +785,6 @@ def _points(*names: str) -> nn.Module:
     return module
 
 
-def _path(place: tuple[str, int]) -> str:
-    kind, layer = place
-    stack = "encoder" if kind == "encoder_self" else "decoder"
-    return f"{stack}.layers.{layer}.{'cross_attn' if kind == 'cross' else 'self_attn'}"
-
-
 def _is_causal(call: AttentionCall) -> bool:
     """True if no position sees a later one: told by the mask that was used, not by what a model says of itself."""
     if call.mask is None:
@@ -800,7 +795,7 @@ def _is_causal(call: AttentionCall) -> bool:
 
 
 def _missing(place: tuple[str, int], site: HookedAttention, found: AttentionParts) -> list[Sentence]:
-    path, notes = _path(place), []
+    path, notes = path_of(*place), []
     if not site.exact:
         notes.append(
             sentence(

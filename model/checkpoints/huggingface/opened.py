@@ -255,24 +255,6 @@ class HookedTranslator(HookedCheckpoint, Translator):
         chosen = self.tokenizer.languages.choose(source_language, target_language)
         return replace(self, model=self.model.in_languages(chosen), tokenizer=self.tokenizer.in_languages(chosen))
 
-    def trace(
-        self,
-        source: str,
-        target: str | None = None,
-        beam_size: int = 4,
-        interventions: Sequence[Intervention] = (),
-        source_language: str | None = None,
-        target_language: str | None = None,
-    ) -> Trace:
-        """As of every translator; languages as of `in_languages`."""
-        return Translator.trace(
-            self.in_languages(source_language, target_language), source, target, beam_size, interventions
-        )
-
-    def rerun(self, trace: Trace, interventions: Sequence[Intervention]) -> Trace:
-        """As of every checkpoint, in the languages of the trace."""
-        return Translator.rerun(self.in_languages(*(trace.languages or ())), trace, interventions)
-
     def translate(
         self,
         texts: Sequence[str],

@@ -1,4 +1,9 @@
-"""From a transformers model and tokenizer, or a folder, to an opened checkpoint."""
+"""From a transformers model and tokenizer, or a folder, to an opened checkpoint.
+
+A folder is found (files.py), checked and filled into a model (`read_model`, loading.py), and its tokenizer read
+(files.py). The model is then probed and gets its hook points (`HookedModel`, network.py) and the tokenizer the face of
+ours (`Vocabulary`, vocabulary.py). Last, both are tried together, and what does not follow is left out.
+"""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,7 +18,7 @@ from model.checkpoints.devices import pick_device
 from model.checkpoints.files import CheckpointError, quote
 from model.checkpoints.huggingface.cache import cached_folders, describe_cached
 from model.checkpoints.huggingface.departures import name_settings, say_departures
-from model.checkpoints.huggingface.files import download, find_folder, read_tokenizer, weights_hash
+from model.checkpoints.huggingface.files import download, find_folder, read_tokenizer
 from model.checkpoints.huggingface.loading import describe, read_model
 from model.checkpoints.huggingface.network import HookedModel, Unreadable
 from model.checkpoints.huggingface.opened import (
@@ -25,10 +30,9 @@ from model.checkpoints.huggingface.opened import (
 from model.checkpoints.huggingface.probe import probe_ids
 from model.checkpoints.huggingface.reader import HookedReader
 from model.checkpoints.huggingface.steps import obeyed_settings
-from model.checkpoints.huggingface.verifying import leave_out_unverified
 from model.checkpoints.huggingface.vocabulary import Vocabulary, WrongTokenizer, check_tokenizer
-from model.language import sentence, sentence_of
-from model.trace import Tokens
+from model.language import sentence, sentence_of, series
+from model.trace import CHAIN_TOLERANCE, Tokens, Trace, relative_error
 from model.tracer import build_trace
 
 __all__ = ["cached_folders", "describe", "describe_cached", "download", "find_folder", "open_folder", "open_model"]
@@ -102,7 +106,7 @@ def _try(opened: HookedCheckpoint) -> None:
         )
     except (ValueError, LookupError, RuntimeError, TypeError) as error:
         raise Unreadable(sentence("its run cannot be read: {error}.", error=quote(error))) from error
-    leave_out_unverified(opened.model, trace)
+    _leave_out_unverified(opened.model, trace)
     text, readable = TEXT if opened.tokenizer.reads_text else IDS, False
     with suppress(ValueError):  # a sentence that a visitor sees as well
         readable = opened.fits(text) and bool(opened.tokenizer.read(text))
@@ -110,6 +114,25 @@ def _try(opened: HookedCheckpoint) -> None:
         if not isinstance(opened, HookedMaskedModel):
             opened.generate(text, max_new_tokens=2)
         opened.trace(text, text if isinstance(opened, HookedTranslator) else None)
+
+
+def _leave_out_unverified(model: HookedModel, trace: Trace) -> None:
+    """Forget the matrices that do not give a run's queries, keys, values or output, and note by how much they fail."""
+    for place, attention in trace.attentions.items():
+        path, points = model.attentions()[place]
+        steps = ("q", "k", "v", "out") if attention.projections is not None else ()
+        errors = {name: max(relative_error(*step) for step in attention.recompute(name)) for name in steps}
+        if failing := {name: error for name, error in errors.items() if not error <= CHAIN_TOLERANCE}:
+            model.leave_out(points, failing)
+            by = [sentence("{name} by {error:.2g}", name=name, error=error) for name, error in failing.items()]
+            model.notes.append(
+                sentence(
+                    "{path}: what the matrices give differs from the model's own numbers ({by}, relative to the "
+                    "largest number); what the model does there could not be read.",
+                    path=path,
+                    by=series(by),
+                )
+            )
 
 
 def _as_tokens(ids: Sequence[int]) -> Tokens:
@@ -127,7 +150,7 @@ def open_folder(folder: Path, name: str, device: str) -> HookedCheckpoint:
     try:
         stored, tokenizer = read_model(folder), read_tokenizer(folder)
         with cancellable(None):  # what a check raises says nothing about the folder
-            opened = open_model(stored.model.to(device), tokenizer, name, weights_hash(folder))
+            opened = open_model(stored.model.to(device), tokenizer, name, stored.hash)
     except CheckpointError:
         raise
     except (Unreadable, WrongTokenizer) as error:

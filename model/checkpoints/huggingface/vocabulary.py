@@ -28,6 +28,9 @@ _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
 
+Span = tuple[int, int]
+"""the first character that a token covers, and the one after its last"""
+
 
 class WrongTokenizer(ValueError):
     """The tokenizer does not belong to the model; the message says why."""
@@ -229,9 +232,8 @@ class Vocabulary:
         """The tokens of what `apply_chat_template` gives, each with its role; raises as it does."""
         chat = self._fill_in(turns)
         self.encode(chat.text)  # raises what is wrong with the text
-        found = self._tokenize(chat.text, add_special_tokens=False, return_offsets_mapping=True)
-        spans = [tuple(span) for span in found["offset_mapping"]]
-        tokens = self._label_all(list(found["input_ids"]), chat.text, spans)
+        ids, spans, words = self._cut(chat.text)
+        tokens = self._label_all(ids, chat.text, spans, words)
         return replace(tokens, roles=tuple(chat.role_at(*span) for span in spans), turns=tuple(turns))
 
     def _fill_in(self, turns: Sequence[Turn]) -> FilledTemplate:
@@ -243,9 +245,13 @@ class Vocabulary:
         """The tokens `ids` of `text` (None: of what they decode to), with the place of each in it."""
         ids = [int(i) for i in ids]
         whole = self.decode(ids) if text is None else text
-        return self._label_all(ids, whole, self._spans(ids, whole, [i in self._special for i in ids]))
+        places = self._cut_as(ids, whole)
+        words = places and [place and place[1] for place in places]
+        return self._label_all(ids, whole, self._spans(ids, whole, places), words)
 
-    def _label_all(self, ids: Sequence[int], whole: str, spans: Sequence[tuple[int, int] | None]) -> Tokens:
+    def _label_all(
+        self, ids: Sequence[int], whole: str, spans: Sequence[Span | None], own: Sequence[int | None] | None
+    ) -> Tokens:
         special = tuple(i in self._special for i in ids)
         labels = self.tokens(ids)
         if self._tokenizer and all(span or mark for span, mark in zip(spans, special, strict=True)):
@@ -253,52 +259,50 @@ class Vocabulary:
                 label if i in self._special or _BYTE.fullmatch(label[:6]) else self._label(i, label, whole, spans, n)
                 for n, (i, label) in enumerate(zip(ids, labels, strict=True))
             ]
-        words = number_words(whole, spans, special, self._own_words(ids, whole, special))
+        words = number_words(whole, spans, special, own)
         segments = None if self.separator is None else number_segments(torch.tensor(ids), self.separator).tolist()
         segments = segments and tuple(segments)
         return Tokens(whole, tuple(ids), tuple(labels), special, tuple(spans), words, segments)
 
-    def _own_words(self, ids: Sequence[int], text: str, special: Sequence[bool]) -> list[int | None] | None:
-        """The tokenizer's own number of each token's word; None where it has none, or cuts the text otherwise."""
+    def _cut(self, text: str) -> tuple[list[int], list[Span], list[int | None]]:
+        """What the tokenizer makes of a text: ids, the characters that each covers, and its own numbers of words."""
+        found = self._tokenize(text, add_special_tokens=False, return_offsets_mapping=True)
+        return list(found["input_ids"]), [tuple(span) for span in found["offset_mapping"]], found.word_ids()
+
+    def _cut_as(self, ids: Sequence[int], text: str) -> list[tuple[Span, int | None] | None] | None:
+        """The characters and the word of each of these tokens, as the tokenizer cuts the text; None for a special one.
+
+        None in all: it gives no offsets, or cuts the text into other tokens.
+        """
         if not getattr(self._tokenizer, "is_fast", False):
             return None
-        found = self._tokenizer(text, add_special_tokens=False)
-        return self._fit(found["input_ids"], found.word_ids(), ids, special)
-
-    def _fit(self, typed: Sequence[int], of_each: Iterable, ids: Sequence[int], special: Sequence[bool]) -> list | None:
-        """What the tokenizer says of each token that it makes of a text, for the tokens `ids`, None for a special one.
-
-        None: those of no text left out, they are others.
-        """
-        known = [(i, each) for i, each in zip(typed, of_each, strict=True) if i not in self._special]
-        if [i for i, _ in known] != [i for i, mark in zip(ids, special, strict=True) if not mark]:
+        known = [(i, place) for i, *place in zip(*self._cut(text), strict=True) if i not in self._special]
+        if [i for i, _ in known] != [i for i in ids if i not in self._special]:
             return None
         rest = iter(known)
-        return [None if mark else next(rest)[1] for mark in special]
+        return [None if i in self._special else next(rest)[1] for i in ids]
 
-    def _label(self, i: int, piece: str, text: str, spans: Sequence[tuple[int, int] | None], n: int) -> str:
+    def _label(self, i: int, piece: str, text: str, spans: Sequence[Span | None], n: int) -> str:
         """The token `i`, number n of the text: as its piece is spelled, or by the characters that it covers."""
         if self._spelling == "Metaspace" and i not in self.special_ids:
             # Offsets do not tell "▁" and "a" apart from "▁a"; the piece does.
             return _spell(piece, first=not any(spans[:n]))
         return _label(text, spans, n, piece, by_piece=i in self.special_ids or self._spelling == "WordPiece")
 
-    def _spans(self, ids: Sequence[int], text: str, special: Sequence[bool]) -> list[tuple[int, int] | None]:
+    def _spans(self, ids: Sequence[int], text: str, places: Sequence | None) -> list[Span | None]:
         """Characters of `text` that each token covers: the tokenizer's offsets, else how far its decoding has grown."""
         if self._tokenizer is None:
             ends = list(accumulate(len(str(i)) + 1 for i in ids))
             return [(end - len(str(i)) - 1, end - 1) for i, end in zip(ids, ends, strict=True)]
         if self._bytes:
-            joined, places = _join_bytes(self._pieces(ids))
+            joined, bytes_of = _join_bytes(self._pieces(ids))
             if joined == text:
-                return [None if mark else place for place, mark in zip(places, special, strict=True)]
-        if getattr(self._tokenizer, "is_fast", False):
-            found = self._tokenize(text, add_special_tokens=False, return_offsets_mapping=True)
-            if places := self._fit(found["input_ids"], map(tuple, found["offset_mapping"]), ids, special):
-                return places
+                return [None if i in self._special else place for i, place in zip(ids, bytes_of, strict=True)]
+        if places:
+            return [place and place[0] for place in places]
         spans, done, start = [], [], 0
-        for i, mark in zip(ids, special, strict=True):
-            if mark:
+        for i in ids:
+            if i in self._special:
                 spans.append(None)
                 continue
             done.append(i)
@@ -363,7 +367,7 @@ def _check_text(text: str) -> str:
     return text
 
 
-def _label(text: str, spans: Sequence[tuple[int, int] | None], i: int, piece: str, by_piece: bool) -> str:
+def _label(text: str, spans: Sequence[Span | None], i: int, piece: str, by_piece: bool) -> str:
     """The characters of a token, U+2581 first if whitespace, or nothing, stands before them.
 
     `by_piece`: as the vocabulary writes it, which for a hidden or an unknown word is a name, and which may have no
@@ -433,7 +437,7 @@ def _bytes_of(piece: str, known: Mapping[str, int]) -> bytes:
     return bytes(known[character] for character in piece) if spelled else piece.encode()
 
 
-def _join_bytes(pieces: Sequence[bytes]) -> tuple[str, list[tuple[int, int]]]:
+def _join_bytes(pieces: Sequence[bytes]) -> tuple[str, list[Span]]:
     """The text of these bytes, <0xF0> for one of no character, and the characters that each piece covers."""
     data, at = b"".join(pieces), 0
     text, places = "", []

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from model.background.family import MEMBERS, Member, member
+from model.background.family import Member, member, members
 from model.background.sizes import count_parameters, multiply_adds
 from model.network.config import PRESETS
 
@@ -119,14 +119,14 @@ def test_the_first_ones_are_counted_as_this_projects_own_classes(size: str) -> N
     assert one.multiply_adds(50) == pytest.approx(own, rel=0.005), "biases count here, and not there"
 
 
-@pytest.mark.parametrize("one", MEMBERS, ids=lambda one: one.name)
+@pytest.mark.parametrize("one", members(), ids=lambda one: one.name)
 def test_every_count_is_close_to_what_its_authors_published(one: Member) -> None:
     assert abs(one.total / one.published - 1) < 0.04
     active = sum(one.parameters(active=True).values())
     assert active == one.total if one.active is None else abs(active / one.active - 1) < 0.04
 
 
-@pytest.mark.parametrize("one", MEMBERS, ids=lambda one: one.name)
+@pytest.mark.parametrize("one", members(), ids=lambda one: one.name)
 def test_the_columns_of_the_picture_add_up_to_all_parameters(one: Member) -> None:
     columns = one.columns()
     assert sum(sum(parts.values()) for _, parts in columns) == one.total
@@ -134,7 +134,7 @@ def test_the_columns_of_the_picture_add_up_to_all_parameters(one: Member) -> Non
     assert all(count > 0 for _, parts in columns for count in parts.values())
 
 
-@pytest.mark.parametrize("one", MEMBERS, ids=lambda one: one.name)
+@pytest.mark.parametrize("one", members(), ids=lambda one: one.name)
 def test_a_cache_grows_with_the_text_until_a_window_ends_it(one: Member) -> None:
     small, large = one.cached(1000), one.cached(100_000)
     if one.family in ("encoder", "state space"):

@@ -24,8 +24,8 @@ from model.background.recurrence import (
     sources,
     targets,
 )
+from model.commands import recurrence as training
 from model.hooks import editing, recording
-from model.training import recurrence as training
 
 
 def test_additive_weights_are_the_softmax_of_v_tanh_of_both_states() -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model import ablations
 from model.background.studies import ROWS, compare_with_paper, ends_of_runs, fit_power_law, judge
 from model.background.table_3 import TABLE_3
+from model.commands import ablations
 
 
 def table(**bleus: list[float]) -> pd.DataFrame:

@@ -10,7 +10,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model import norm_and_residual
 from model.analysis.stream.residual_stream import layer_norm
 from model.analysis.stream.whole_model import model_boxes, switch_off_each
 from model.analysis.written.of_stream import last_parts, pull_back, total
@@ -18,6 +17,7 @@ from model.background import studies
 from model.checkpoints.store import load_checkpoint, save_checkpoint
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
+from model.commands import norm_and_residual
 from model.network.batch import without_padding
 from model.network.config import PAD, TransformerConfig
 from model.network.residual import BatchNorm
@@ -194,6 +194,6 @@ def test_the_study_writes_what_the_page_reads(tmp_path: Path, monkeypatch) -> No
 
 
 def test_every_run_has_a_name_in_the_table() -> None:
-    from pages.views.training import NORM_RUNS
+    from pages.views.model.training.studies import NORM_RUNS
 
     assert set(NORM_RUNS) == set(norm_and_residual.RUNS)

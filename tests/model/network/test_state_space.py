@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.background import recall
+from model.commands import recall as training
 from model.hooks import recording
 from model.language import Sentence
 from model.network.state_space import (
@@ -17,7 +18,6 @@ from model.network.state_space import (
     StateSpaceConfig,
     equivalent_map,
 )
-from model.training import recall as training
 
 
 def new_layer(d_inner: int = 6, d_state: int = 4, seed: int = 0) -> SelectiveStateSpace:

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from model.background import digits
+from model.commands import digits as training
 from model.network.attention import MultiHeadAttention
 from model.network.encoder_only import EncoderOnly
 from model.network.vision import cut_patches
-from model.training import digits as training
 
 
 def test_patches_are_squares_from_left_to_right_row_by_row() -> None:

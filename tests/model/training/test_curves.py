@@ -6,7 +6,7 @@ import pandas as pd
 
 from model.checkpoints.store import save_checkpoint
 from model.checkpoints.translator import Translator
-from model.training import curves
+from model.commands import curves
 
 
 def test_the_table_has_every_row_of_every_log_with_the_runs_name_size_and_tokens(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.checkpoints.store import DEFAULT_CHECKPOINT
-from model.training import mixture
+from model.commands import mixture
 from model.training.data import read_pairs
 from tests.model.strategies import few
 from tests.model.tiny import SENTENCES

@@ -11,7 +11,7 @@ from model.checkpoints.store import load_checkpoint
 from model.interventions import AttentionTemperature, FrozenPattern, HeadGate
 from model.trace import Trace
 from pages.compute.trace_file import TRACE_VARIABLE, open_trace_file
-from pages.frame.command_line import read_arguments
+from pages.frame.server.command_line import read_arguments
 from tests.pages.test_pages import said
 
 pytest.importorskip("streamlit")

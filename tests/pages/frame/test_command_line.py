@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from model.checkpoints.store import MODELS_VARIABLE
-from pages.frame.command_line import read_arguments
-from pages.frame.start import open_browser
+from pages.frame.server.command_line import read_arguments
+from pages.frame.server.start import open_browser
 
 pytest.importorskip("streamlit")
 

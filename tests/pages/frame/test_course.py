@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("streamlit")
 
-from pages.frame.course import COURSE, LONGEST_CODE, STEP, Course, Step, decode, encode, step_at, step_of
+from pages.frame.course.course import COURSE, LONGEST_CODE, STEP, Course, Step, decode, encode, step_at, step_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 STEPS = st.builds(

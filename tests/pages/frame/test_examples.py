@@ -21,7 +21,6 @@ pytest.importorskip("streamlit")
 from model.analysis.words import attention_words, merge
 from model.interventions import AttentionTemperature
 from model.run import Request, Run
-from pages.views import translate
 from pages.views.examples import (
     Example,
     Examples,
@@ -31,6 +30,7 @@ from pages.views.examples import (
     strongest_head,
     unfamiliar,
 )
+from pages.views.explore import translate
 from pages.views.words import blocks_of
 from viz.tokens import as_markdown
 

@@ -12,8 +12,8 @@ from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from pages.frame import html_page
-from pages.frame.html_page import POLICY, SCRIPTS, STYLE, complete_page, security_policy
+from pages.frame.server import html_page
+from pages.frame.server.html_page import POLICY, SCRIPTS, STYLE, complete_page, security_policy
 
 PAGE = "<html><head></head><body></body></html>"
 

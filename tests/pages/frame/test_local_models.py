@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("streamlit")
 from model.checkpoints.huggingface.cache import CachedModel
 from model.checkpoints.store import BROUGHT_VARIABLE, MODELS_VARIABLE
-from pages.frame import command_line
-from pages.frame.command_line import LOCAL_VARIABLE, comes_straight_from_here, read_arguments
+from pages.frame.server import command_line
+from pages.frame.server.command_line import LOCAL_VARIABLE, comes_straight_from_here, read_arguments
 from tests.model.checkpoints.huggingface.folders import save_family
 
 FAMILIES = ("BERT", "GPT-2", "BART")
@@ -90,9 +90,9 @@ def test_the_cache_lists_what_can_be_opened_with_what_can_be_read_of_it(open_app
 @pytest.mark.usefixtures("at_this_machine", "fresh_caches")
 def test_more_than_eight_get_a_field_to_find_one(open_app, monkeypatch):
     nine = [CachedModel(f"someone/model-{number}", "GPT2LMHeadModel", "decoder", 10**6) for number in range(9)]
-    monkeypatch.setattr("pages.frame.local_models.models_on_this_machine", lambda: nine[:8])
+    monkeypatch.setattr("pages.frame.sidebar.local_models.models_on_this_machine", lambda: nine[:8])
     assert not [field for field in open_app("pages/masks.py").text_input if field.key == "local-find"]
-    monkeypatch.setattr("pages.frame.local_models.models_on_this_machine", lambda: nine)
+    monkeypatch.setattr("pages.frame.sidebar.local_models.models_on_this_machine", lambda: nine)
     app = open_app("pages/masks.py")
     assert len(offered(app)) == 9
     app.text_input(key="local-find").set_value("MODEL-7").run()

@@ -9,7 +9,7 @@ pytest.importorskip("streamlit")
 from model.checkpoints.store import DEFAULT_CHECKPOINT, MODELS_VARIABLE, load_checkpoint
 from pages import PAGES
 from pages.compute.runs import checkpoint_by_config, checkpoint_with, open_translator
-from pages.frame.course import Course, Step, encode
+from pages.frame.course.course import Course, Step, encode
 from pages.lessons import lessons
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.test_pages import said

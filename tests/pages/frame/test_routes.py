@@ -22,8 +22,8 @@ from websockets.sync.client import ClientConnection, connect
 
 from model.language import speaking, tr
 from pages import PAGES
-from pages.frame import routes
-from pages.frame.html_page import MOVED
+from pages.frame.server import routes
+from pages.frame.server.html_page import MOVED
 from pages.text import languages
 from tests.soak.client import Session
 from tests.soak.proxy import ACCESS, ERRORS, balancing, nginx_program

@@ -9,13 +9,13 @@ from model.language import speaking, tr
 from model.needs import Need
 from model.trace import Kind
 from pages import PAGES
-from pages.frame.bar import OPENS
-from pages.frame.full_text import NoFullText, build_index, fold, line_around
-from pages.frame.search import WORD, Act, Token, find
+from pages.frame.bar.bar import OPENS
+from pages.frame.bar.full_text import NoFullText, build_index, fold, line_around
+from pages.frame.bar.search import WORD, Act, Token, find
 from pages.lessons import lessons
 from pages.text import languages
 from pages.views import OPEN_SECTION
-from pages.views.glossary import terms
+from pages.views.learn.glossary import terms
 from pages.widgets.controls import OPEN_TAB
 from pages.widgets.page_links import link_with, linked_pages
 
@@ -100,7 +100,7 @@ def test_where_sqlite_has_no_full_text_search_the_rest_is_found_and_a_sentence_s
     def without(_):
         raise NoFullText
 
-    monkeypatch.setattr("pages.frame.search._index_in", without)
+    monkeypatch.setattr("pages.frame.bar.search._index_in", without)
     found = find("tier", ALL, TOKENS, KINDS, ACTS)
     assert [hit.sort for hit in found.hits] == ["Token"]
     assert "no full-text search (FTS5)" in said(open_search(open_app("pages/masks.py"), "dropout"))

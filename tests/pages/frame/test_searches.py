@@ -7,10 +7,10 @@ from pathlib import Path
 from model.language import speaking, tr
 from model.needs import Need
 from pages import PAGES, Page
-from pages.frame.search import find
+from pages.frame.bar.search import find
 from pages.lessons import lessons
 from pages.text import languages
-from pages.views.glossary import terms
+from pages.views.learn.glossary import terms
 
 SEARCHES = tomllib.loads(Path(__file__).with_name("searches.toml").read_text(encoding="utf-8"))
 FIRST, AMONG_THREE = 0.9, 0.97

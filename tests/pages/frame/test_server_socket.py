@@ -3,7 +3,7 @@
 import asyncio
 import socket
 
-from pages.frame.server_socket import send_small_packets_at_once
+from pages.frame.server.server_socket import send_small_packets_at_once
 
 
 async def nagle_is_off() -> bool:

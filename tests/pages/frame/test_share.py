@@ -13,8 +13,8 @@ from model.interventions import HeadGate, LiftCausalMask
 from model.interventions.link import decode
 from model.language import speaking
 from model.run import Place, Request
-from pages.frame.course import DRAFT
-from pages.frame.share import SITE_VARIABLE, frame_of, qr_code, site_address, where_it_works
+from pages.frame.bar.share import SITE_VARIABLE, frame_of, qr_code, site_address, where_it_works
+from pages.frame.course.course import DRAFT
 from pages.text import languages
 
 

@@ -17,7 +17,7 @@ from model.checkpoints.store import DEFAULT_CHECKPOINT
 from pages.compute import queue
 from pages.compute.cache import shared_cache
 from pages.compute.runs import Request, check, open_translator, run
-from pages.frame.sidebar import FIRST_SENTENCE
+from pages.frame.sidebar.sidebar import FIRST_SENTENCE
 from pages.frame.warm_up import warm_up
 
 PATIENCE = 60

@@ -17,20 +17,21 @@ def page() -> None:
     import pandas as pd
     import streamlit as st
 
+    from pages.views import Offer
     from pages.widgets import controls
 
     notes: list[str] = []
     last = st.session_state.get("last", 9)
     st.session_state["read"] = {
-        "number": controls.number("Number", (0, last), 3, "number"),
-        "slider": controls.slider("Slider", (0, last + 1), 5, "slider"),
-        "choice": controls.choice("Choice", {0: "zero", last: "last"}, "choice", notes=notes),
-        "select": controls.select("Select", ["a", "b"], "select", default="b"),
-        "steps": controls.steps("Steps", {0.5: "half", 2.0: "two"}, "steps", default=2.0),
-        "several": controls.several("Several", range(last + 1), [1], "several"),
-        "toggle": controls.toggle("Toggle", "toggle"),
-        "text": controls.text("Text", "text"),
-        "unlinked": controls.number("Unlinked", (0, 9), 0, "unlinked", unlinked="a test of it"),
+        "number": controls.number(Offer("Number", None, 3, (0, last)), "number"),
+        "slider": controls.slider(Offer("Slider", None, 5, (0, last + 1)), "slider"),
+        "choice": controls.choice(Offer("Choice", {0: "zero", last: "last"}), "choice", notes=notes),
+        "select": controls.select(Offer("Select", {"a": "a", "b": "b"}, "b"), "select"),
+        "steps": controls.steps(Offer("Steps", {0.5: "half", 2.0: "two"}, 2.0), "steps"),
+        "several": controls.several(Offer("Several", {i: str(i) for i in range(last + 1)}, [1]), "several"),
+        "toggle": controls.toggle(Offer("Toggle", start=False), "toggle"),
+        "text": controls.text(Offer("Text", start=""), "text"),
+        "unlinked": controls.number(Offer("Unlinked", limits=(0, 9), unlinked="a test of it"), "unlinked"),
     }
     st.session_state["tab"] = controls.tabs(
         {"One": lambda x: ("one", x), "Two": lambda x: ("two", x)}, "part", 5, default="Two"
@@ -43,10 +44,11 @@ def page() -> None:
 def clicked_page() -> None:
     import streamlit as st
 
+    from pages.views import Offer
     from pages.widgets.controls import keep_clicks, number, set_controls
 
     with keep_clicks():
-        number("Head", (0, 9), 0, "head")
+        number(Offer("Head", limits=(0, 9)), "head")
         st.button("Head 7 in the picture", on_click=set_controls, args=({"head": 7},))
 
 

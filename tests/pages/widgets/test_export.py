@@ -18,7 +18,7 @@ from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint, offer_mode
 from model.needs import Need
 from model.run import Run
 from pages import PAGES, page_of
-from pages.views.who_chose import which_head
+from pages.views.experiment.who_chose import which_head
 from pages.widgets import export
 from pages.widgets.export import _csv
 from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family, save_many_languages

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from model.run import Run
-from pages.views.glossary import find_terms, interview, questions, terms
+from pages.views.learn.glossary import find_terms, interview, questions, terms
 from pages.widgets.glossary import define
 from tests.pages.widgets.test_export import TABS
 

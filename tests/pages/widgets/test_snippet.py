@@ -14,7 +14,7 @@ from model import interventions
 from model.checkpoints.store import load_checkpoint
 from model.interventions import AttentionTemperature, FrozenPattern, HeadGate, MaskEdit, PermutedAttention
 from model.run import Place, Request, Run
-from pages.views.learn import head, matrices
+from pages.views.learn.learn import head, matrices
 from pages.widgets.snippet import notebook, snippet
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import shutil
 import numpy as np
 import pytest
 
-from model import head_scores
 from model.analysis.heads.alignments import alignment_error_rate, count_head_links
 from model.analysis.heads.head_summary import summarise
 from model.analysis.heads.head_weights import weight_arrays
@@ -24,6 +23,7 @@ from model.analysis.heads.many_sentences import (
 from model.analysis.heads.silver_alignments import METHOD, silver_alignments
 from model.analysis.heads.tally import share_on_rarest
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, checkpoint_path, load_checkpoint
+from model.commands import head_scores
 from tests.conftest import FIXTURE
 from tests.model.analysis.heads.test_induction import language_model_of
 from tests.model.tiny import SENTENCES
@@ -140,7 +140,7 @@ def test_the_command_writes_what_the_runs_say(opened, heads, tmp_path):
     assert (found.sentences, found.of) == (len(SENTENCES), "the tests' sentences")
     assert found.targets == dict(SENTENCES)
     assert found.command.startswith(
-        f"python -m model.head_scores --checkpoint {DEFAULT_CHECKPOINT} --data {data} --of "
+        f"python -m model.commands.head_scores --checkpoint {DEFAULT_CHECKPOINT} --data {data} --of "
     )
     for ours, theirs in zip(heads, found.heads, strict=True):
         assert (_place(ours), ours.type) == (_place(theirs), theirs.type)
@@ -172,7 +172,7 @@ def test_a_missing_or_damaged_file_gets_a_sentence(opened, content):
     path = checkpoint_path(DEFAULT_CHECKPOINT) / FILE
     other = {**json.loads(path.read_text("utf-8")), "weights": "0" * 64}
     path.write_text(content)
-    with pytest.raises(ValueError, match=r"damaged.*python -m model.head_scores"):
+    with pytest.raises(ValueError, match=r"damaged.*python -m model.commands.head_scores"):
         read_heads(opened)
     path.write_text(json.dumps(other))
     with pytest.raises(ValueError, match="other weights"):

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from model import head_scores
 from model.analysis.heads.grammar import DIRECTIONS, NEAREST, OFFSETS
 from model.analysis.heads.many_sentences import (
     DISTRIBUTIONS,
@@ -23,6 +22,7 @@ from model.analysis.heads.many_sentences import (
 )
 from model.analysis.heads.tally import FARTHEST, SCORES, Tally, measure, signed_distances
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, checkpoint_path, load_checkpoint
+from model.commands import head_scores
 from model.run import Request
 from tests.model.tiny import SENTENCES
 

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 import torch
 
-from model import warm_up
 from model.analysis.inside.warm_up import WEIGHT_KINDS, moves_between_snapshots, update_sizes
 from model.checkpoints.store import load_checkpoint, save_weights
+from model.commands import warm_up
 from model.train import new_trainer
 from model.training import reversal_task
 from model.training.schedule import noam

@@ -14,11 +14,12 @@ import transformers as hf
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from model import evaluate, export, head_scores, translate
+from model import evaluate, translate
 from model.checkpoints import load_checkpoint
 from model.checkpoints.files import CheckpointError
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.store import MODELS_VARIABLE, offer_models, offered_models, shown_name
+from model.commands import export, head_scores
 from model.needs import Need
 from tests.model.checkpoints.huggingface.families import _BOTH, _COMMON, _GROUPED, _T5, SOURCE, randomised
 from tests.model.checkpoints.huggingface.folders import save_family

@@ -20,6 +20,7 @@ from model.checkpoints.card import read_card
 from model.checkpoints.files import MOST_BYTES, MOST_TENSORS, MOST_TEXT, CheckpointError
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.huggingface.copies import DROPPED, copies
+from model.language import Sentence
 from model.trace import Turn
 from tests.model.checkpoints.huggingface.folders import byte_level_tokenizer, save_chat_model, save_family
 
@@ -284,6 +285,7 @@ def test_a_tokenizer_that_makes_much_of_little_is_refused(part: dict, folder: Pa
     (said,) = within(60, lambda: open_model(folder))
     assert isinstance(said, CheckpointError)
     assert "tokenizer" in str(said)
+    assert isinstance(said.args[0].facts["problem"], Sentence), "all of it can be said in another language"
 
 
 def test_a_pattern_that_goes_back_without_end_refuses_a_text_in_a_sentence(folder: Path) -> None:

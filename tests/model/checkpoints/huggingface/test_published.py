@@ -19,6 +19,7 @@ from model.proof.checks import prove
 from model.proof.steps import verify_attention, verify_steps
 from model.trace import Trace
 from tests.model.checkpoints.huggingface.families import SOURCE, TARGET
+from tests.model.checkpoints.huggingface.folders import byte_level_tokenizer
 from tests.model.checkpoints.huggingface.published import HARDEST, PUBLISHED, published_model
 
 NEIGHBOURS = {
@@ -245,3 +246,32 @@ def test_a_label_is_the_piece_and_a_word_is_counted_once(split, text, labels, wo
     tokens = vocabulary.describe(vocabulary.read(text), text)
     assert tokens.labels == (*labels, "</s>")
     assert tokens.words == (*words, None)
+
+
+def test_each_byte_of_a_text_that_ends_inside_a_character_covers_what_is_shown_of_it() -> None:
+    tokenizer = byte_level_tokenizer()
+    vocabulary = Vocabulary(tokenizer, len(tokenizer))
+    for text in ("a dog 🦖", "naïve 東京"):
+        ids = vocabulary.encode(text)
+        for count in range(1, len(ids)):
+            tokens = vocabulary.describe(ids[:count])
+            shown = [tokens.text[slice(*span)] for span in tokens.spans]
+            assert "\ufffd" not in tokens.text
+            assert shown[-1] == tokens.text[len(tokens.text) - len(shown[-1]) :]
+            unfinished = [one for one in shown if one.startswith("<0x")]
+            assert tokens.text.endswith("".join(unfinished))
+            assert tokens.text.count("<0x") == len(unfinished)
+
+
+def test_a_text_is_cut_once_for_the_places_and_the_words_of_its_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer, cut = byte_level_tokenizer(), []
+    vocabulary = Vocabulary(tokenizer, len(tokenizer))
+    text = "Two dogs play."
+    ids = vocabulary.encode(text)
+    read = Vocabulary._tokenize
+    monkeypatch.setattr(
+        Vocabulary, "_tokenize", lambda self, *texts, **more: cut.append(texts) or read(self, *texts, **more)
+    )
+    tokens = vocabulary.describe(ids, text)
+    assert cut == [(text,)]
+    assert [text[slice(*span)].strip() for span in tokens.spans] == [label.strip("\u2581") for label in tokens.labels]

@@ -1,0 +1,1 @@
+"""Command lines beside train, evaluate and translate: python -m model.commands.NAME --help."""

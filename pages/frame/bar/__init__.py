@@ -1,0 +1,1 @@
+"""Above every page: search, share, export, present."""

@@ -1,0 +1,1 @@
+"""What some pages have beside their views, because it moves from page to page or opens another run."""

@@ -1,0 +1,1 @@
+"""Questions about the run on screen, and which station of which lesson is open."""

@@ -1,0 +1,62 @@
+"""The command `attention-explorer`: starts the app from where it is installed, with the settings that came with it, and
+shows it in the browser."""
+
+import os
+import re
+import sys
+import sysconfig
+import tomllib
+import webbrowser
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[3]
+SETTINGS = ROOT / ".streamlit/config.toml"
+INSTALLED = "share/attention-explorer/config.toml"
+"""where a wheel puts the settings, below the environment's own folder"""
+
+
+def main() -> None:
+    """Start the server. Options of Streamlit come first; those of the app follow `--`.
+
+    attention-explorer --server.port 8502 -- --model path/to/folder
+    """
+    for name, value in settings().items():
+        os.environ.setdefault(name, value)
+    # Threads that spin while they wait starve the other visitors' threads.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    from streamlit.web.cli import main as run
+
+    said = sys.argv[1:]
+    at = said.index("--") if "--" in said else len(said)
+    sys.argv = ["streamlit", "run", str(ROOT / "app.py"), *said[:at], "--", "--browser", *said[at + 1 :]]
+    run()
+
+
+def open_browser() -> None:
+    """Show the app that this process serves in the browser of this machine, if it has a desktop.
+
+    Streamlit would do so itself if it were not headless, but then also advertises there.
+    """
+    from streamlit import config
+    from streamlit.web.server import server_util
+
+    if sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        address = server_util.get_display_address(config.get_option("server.address") or "localhost")
+        webbrowser.open(server_util.get_url(address))
+
+
+def settings() -> dict[str, str]:
+    """The app's settings as variables of the environment, so that they hold in whatever folder it is started."""
+    path = SETTINGS if SETTINGS.exists() else Path(sysconfig.get_path("data")) / INSTALLED
+    return dict(_variables("STREAMLIT", tomllib.loads(path.read_text(encoding="utf-8"))))
+
+
+def _variables(prefix: str, table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key, value in table.items():
+        name = "_".join((prefix, re.sub("(?<=[a-z])([A-Z])", r"_\1", key).upper()))
+        if isinstance(value, Mapping):
+            yield from _variables(name, value)
+        else:
+            yield name, str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,1 @@
+"""Views of the menu's "Attention": what a head computes."""

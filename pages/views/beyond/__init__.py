@@ -1,0 +1,1 @@
+"""Views of the menu's "Beyond": why attention, and what came after the paper."""

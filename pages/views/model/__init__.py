@@ -1,0 +1,1 @@
+"""Views of the menu's "Model": what a head is a part of."""
