@@ -9,7 +9,9 @@ import pytest
 from model.checkpoints.translator import Translator
 from model.run import Run
 from model.trace import Trace
-from pages.views import temperature, translate, whole_model
+from pages.views.attention import temperature
+from pages.views.explore import translate
+from pages.views.model import whole_model
 from viz import notebook
 from viz.canvas.long_map import LongWindow, long_map
 from viz.drawing import Drawing, html_page, mounting_scripts
