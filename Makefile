@@ -3,7 +3,7 @@
 #              ARGS="tests/bench tests/soak" make test: those of the two programs below
 # make check   lint, and the tests of what has changed since the last commit: those that import it or have its name
 # make test-gpu runs the tests of a GPU, on the first one or on those that CUDA_VISIBLE_DEVICES names; the others need none
-# make site OUT=DIR   builds the static page: a folder for any static host, and attention-explorer.html, which opens from
+# make site OUT=DIR   builds the static pages: a folder for any static host, and attention-explorer*.html, which open from
 #              a disk; in other languages the same as index.de.html, attention-explorer.de.html; APP=https://... is the full app that it
 #              links to (without it the page says how to start the app)
 # make lint    formatter, linter, import rules, and what translations lack; make format applies the first two

@@ -1,4 +1,4 @@
-"""Builds the static page: python -m pages.site OUT [--checkpoint en-de] [--app https://...]."""
+"""Builds the static pages: python -m pages.site OUT [--checkpoint en-de everyday-lm] [--app https://...]."""
 
 import argparse
 import shlex
@@ -9,18 +9,27 @@ from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.command_line import run_command
 from pages.site.build import build
 
+CHECKPOINTS = (DEFAULT_CHECKPOINT, "everyday-lm")
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m pages.site", description="Build the static page.")
     parser.add_argument("out", type=Path, help="a folder; index.html and attention-explorer.html are written into it")
-    parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT, help="name or folder (default: %(default)s)")
+    parser.add_argument(
+        "--checkpoint",
+        nargs="+",
+        default=CHECKPOINTS,
+        metavar="NAME",
+        help="names or folders: a translator, a language model, or one of each, the first page's first "
+        f"(default: {' '.join(CHECKPOINTS)})",
+    )
     parser.add_argument(
         "--app",
         default="",
         help="address of the full app; without it the page says how to start one",
     )
     options = parser.parse_args()
-    sys.stdout.write(f"Building the page of {options.checkpoint} ...\n")
+    sys.stdout.write(f"Building the pages of {' and '.join(options.checkpoint)} ...\n")
     sys.stdout.flush()
     build(options.out, options.checkpoint, options.app and f"{options.app.rstrip('/')}/")
     sys.stdout.write(describe(options.out))
@@ -31,7 +40,7 @@ def describe(out: Path) -> str:
     files = sorted(path for path in out.iterdir() if path.is_file())
     sizes = "".join(f"{path.stat().st_size / 1e6:8.1f} MB  {path.name}\n" for path in files)
     return (
-        f"{sizes}attention-explorer.html, in each language, opens from a disk. The rest is for a web server; here:\n"
+        f"{sizes}What is called attention-explorer opens from a disk. The rest is for a web server; here:\n"
         f"python -m http.server --bind 127.0.0.1 --directory {shlex.quote(str(out))}   # then http://localhost:8000\n"
     )
 

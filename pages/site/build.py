@@ -20,12 +20,13 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from model.analysis.stream.whole_model import model_boxes
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import checkpoint_path, load_checkpoint
-from model.checkpoints.translator import Translator
 from model.language import ENGLISH, Language, language, later, speaking, tr
 from model.run import TAUS, Run
 from model.trace import Trace
 from pages.site.recording import Place, recording
+from pages.site.tasks import Task, first_place, first_run, task_of
 from pages.text import languages
 from pages.views.attention.temperature import SCOPES
 from pages.views.model import whole_model
@@ -36,16 +37,14 @@ from viz.site.pictures import headers
 from viz.site.scripts import SITE, WORKER, joined
 from viz.steps.steps import all_steps
 
-STORY = "site"
-"""text of pages/text; a section that no other part of the page names is a step"""
 NO_STEPS = ("lead", "opening", "explore", "claims", "footer")
-SENTENCE = "I have never seen such a beautiful sunset."
-PLACE: Place = ("cross", 2, 1)
-"""where the page begins"""
-QUERY_ROW = 5
 BEAM = 4
+DRAWN = {"temperature": 0, "topK": 0, "topP": 1, "seed": 0}
+"""how a language model's next token is chosen at first: the most probable one"""
 TEXTS = {"encoder": "source", "decoder": "target"}
-"""what each stack reads, by the names of page.js"""
+"""what each stack reads, by the names of the page"""
+FIRST, ALONE = "index", "attention-explorer"
+"""names of the first page, for a web server and from a disk"""
 FILES = ("model.safetensors", "tokenizer.model")
 BYTES_OF_A_PART = 150_000
 """of these files, in a script of the page that has them inside"""
@@ -63,14 +62,6 @@ addEventListener("load", function () {
   if (!window.started) document.getElementById("note").textContent = OLD;
 });"""
 """in the words of old browsers: scripts that they do not understand run before the page has loaded"""
-EXPLAINED = {
-    "embedding": "tokens",
-    "positions": "positions",
-    "self_attn": "projections",
-    "cross_attn": "projections",
-    "softmax": "beam",
-}
-"""part of the model -> the step of the story that explains it"""
 MORE = {
     "mean": later("this head at its mean"),
     "half": later("this head at half of its z"),
@@ -90,77 +81,105 @@ MORE = {
     "positions": later("no positions"),
     "reversed": later("the source's positions reversed"),
 }
-"""changes that the list below the story offers, by the name that page.js has for them"""
+"""changes that the list below the story offers, by the name that the page has for them"""
 
 
 @dataclass(frozen=True)
 class Site:
-    """What both forms of the page share."""
+    """One page, in both of its forms."""
 
-    translator: Translator
+    opened: Checkpoint
     checkpoint: str
     app: str
     """address of the full app, for links; empty where nobody serves it"""
+    file: str
+    """of the form for a web server, without its ending"""
+    others: Mapping[str, Task]
+    """the other pages in the folder, by their files"""
 
     @property
     def folder(self) -> Path:
         return checkpoint_path(self.checkpoint)
 
     @cached_property
+    def task(self) -> Task:
+        return task_of(self.opened)
+
+    @cached_property
+    def first(self) -> tuple[Trace, Mapping[str, Any]]:
+        """The run that the page begins with, and its texts."""
+        return first_run(self.opened)
+
+    @property
     def trace(self) -> Trace:
-        """The run that the page begins with."""
-        return self.translator.trace(SENTENCE)
+        return self.first[0]
 
     @cached_property
     def run(self) -> Run:
-        return Run.of(self.translator, self.trace)
+        return Run.of(self.opened, self.trace)
+
+    @cached_property
+    def place(self) -> Place:
+        """Where the page begins."""
+        return first_place(self.opened)
 
     @property
     def headers(self) -> dict[str, Any]:
         """Of the pictures, in the language of this run."""
-        return headers(self.trace, TAUS, SCOPES["head"]) | {"model": _whole_model(self.run, _headings(_facts(self)))}
-
-    @property
-    def place(self) -> Place:
-        """Where the page begins: in a smaller model, the last layer or head."""
-        config = self.translator.model.config
-        kind, layer, head = PLACE
-        return kind, min(layer, config.n_decoder_layers - 1), min(head, config.n_heads - 1)
+        model = _whole_model(self.run, self.task, _headings(self))
+        return headers(self.trace, TAUS, SCOPES["head"]) | {"model": model}
 
 
-def build(out: Path, checkpoint: str, app: str) -> None:
-    """Write `out`/index.html with its files beside it, and `out`/attention-explorer.html, which has all inside.
+def build(out: Path, checkpoints: Sequence[str], app: str) -> None:
+    """Write a page for each checkpoint: a file with others beside it, and a file that has all inside.
 
-    Other languages have the same as index.de.html and attention-explorer.de.html.
+    The first is `out`/index.html and `out`/attention-explorer.html; another has the name of what its model does, as
+    continue.html and attention-explorer-continue.html. Other languages have the same as index.de.html.
 
     Args:
-        out: a folder; what the page of an earlier call left there is written over.
-        checkpoint: name or folder of a translator.
+        out: a folder; what pages of an earlier call left there is written over.
+        checkpoints: names or folders of a translator, a language model, or one of each.
         app: address at which the full app runs, with a slash at its end; empty if nobody serves it: the page then says
             how to start it, and leads to it only on the computer that serves the page.
 
     Raises:
-        ValueError: the checkpoint is not a translator, or does not have the paper's network.
+        ValueError: the page does not run such a model, or two that do the same are named.
     """
-    translator = load_checkpoint(checkpoint, "cpu")
-    if not isinstance(translator, Translator) or not translator.model.config.classic:
-        raise ValueError(f"The page runs translators with the network of the paper; {checkpoint} is another model.")
-    site = Site(translator, checkpoint, app)
+    opened = [load_checkpoint(checkpoint, "cpu") for checkpoint in checkpoints]
+    tasks = {FIRST if not i else task_of(each).name: task_of(each) for i, each in enumerate(opened)}
+    if len({*map(str, (task.name for task in tasks.values()))}) < len(checkpoints):
+        raise ValueError("A folder has one page to translate and one to continue a text: name one checkpoint of each.")
     out.mkdir(parents=True, exist_ok=True)
-    recorded = recording(site.trace, site.place, site.headers["steps"], model_boxes(translator, site.trace))
+    shutil.copy(SITE / "js/service-worker.js", out / "service-worker.js")
+    for model, checkpoint, file in zip(opened, checkpoints, tasks, strict=True):
+        others = {name: task for name, task in tasks.items() if name != file}
+        _write(out, Site(model, checkpoint, app, file, others))
+
+
+def _write(out: Path, site: Site) -> None:
+    trace, said = site.first
+    recorded = recording(trace, site.place, site.headers["steps"], model_boxes(site.opened, trace), said)
     names = {}
     for name in FILES:
         # With its hash in its name, a browser may keep a file for ever.
         digest = hashlib.sha256((site.folder / name).read_bytes()).hexdigest()
         names[name] = _described(site, name, f"{digest[:12]}-{name}", digest)
         shutil.copy(site.folder / name, out / names[name]["name"])
-    shutil.copy(SITE / "js/service-worker.js", out / "service-worker.js")
     inside = [_described(site, name, name, names[name]["hash"]) for name in FILES]
     for spoken in languages().values():
         with speaking(spoken):
-            (out / _file("index", spoken)).write_text(page(site, recorded, list(names.values())), encoding="utf-8")
-            text = page(site, recorded, inside, inside=True)
-            (out / _file("attention-explorer", spoken)).write_text(text, encoding="utf-8")
+            engine = joined(WORKER)
+            name = f"{hashlib.sha256(engine.encode()).hexdigest()[:12]}-engine.js"
+            (out / name).write_text(engine, encoding="utf-8")
+            text = page(site, recorded, list(names.values()), engine=name)
+            (out / _file(site.file, spoken)).write_text(text, encoding="utf-8")
+            text = page(site, recorded, inside)
+            (out / _file(_alone(site.file), spoken)).write_text(text, encoding="utf-8")
+
+
+def _alone(file: str) -> str:
+    """The name of the form that has all inside."""
+    return ALONE if file == FIRST else f"{ALONE}-{file}"
 
 
 def _file(name: str, spoken: Language) -> str:
@@ -175,7 +194,7 @@ def page(
     site: Site,
     recorded: tuple[Mapping[str, Any], Mapping[str, Any]],
     files: Sequence[Mapping[str, Any]],
-    inside: bool = False,
+    engine: str = "",
 ) -> str:
     """The page as HTML, in the language of this run.
 
@@ -183,37 +202,41 @@ def page(
         site: its model and address.
         recorded: of `recording`.
         files: name, hash and size of the checkpoint's files, the weights first.
-        inside: whether these files are in the page, which then may ask no one for anything.
+        engine: file of the script that runs the model; empty: it is in the page, as are the checkpoint's files, and the
+            page may ask no one for anything.
     """
     first, others = recorded
-    rest = [_json("recorded-head", others), _block("text/plain", "worker", joined(WORKER))]
+    inside, rest = not engine, [_json("recorded-head", others)]
     if inside:
+        rest += [_block("text/plain", "engine", joined(WORKER))]
         rest += [part for name in FILES for part in _parts(name, (site.folder / name).read_bytes())]
-    script = _inside_html(scripts.page())
+    script = _inside_html(scripts.page(site.task.script))
     late = f"var OLD = {json.dumps(tr(OLD))};{NOTICE}"
     policy = POLICY + f"script-src {_hash(late)} {_hash(script)}; "
-    policy += "worker-src blob:" if inside else "worker-src 'self' blob:; connect-src 'self'"
-    sections = _sections(_facts(site))
+    policy += "worker-src blob:" if inside else "worker-src 'self'; connect-src 'self'"
+    sections = _sections(site)
     steps = "\n".join(text for name, text in sections.items() if name not in NO_STEPS)
     parts = {
         "style": scripts.style_of(SITE / "style.css"),
         # A single file may lie where the others are not.
-        "alternates": "" if inside else _alternates(),
-        "switch": "" if inside else _switch(),
+        "alternates": "" if inside else _alternates(site),
+        "switch": "" if inside else _switch(site),
+        "tasks": _tasks(site, inside),
         "lead": sections["lead"],
         "opening": sections["opening"],
-        "explore": sections["explore"] + _explore() + _claims(sections["claims"]),
+        "explore": sections["explore"] + _explore(site.task) + _claims(sections["claims"]),
         "footer": sections["footer"] + _card(site, inside),
         "steps": steps,
-        "first": "\n".join((_json("words", _words(site, files, inside)), _json("recording", first))),
+        "first": "\n".join((_json("words", _words(site, files, engine)), _json("recording", first))),
         # At once, not after the whole page has come: the first picture needs no more than what stands above.
         "scripts": f'<script>{late}</script>\n<script type="module" async>{script}</script>',
         "rest": "\n".join(rest),
     }
     facts = {
         "policy": Markup(policy),
+        "task": site.task,
         "sentence": first["text"],
-        "translation": first["translation"],
+        "written": first["written"],
         "size": sum(file["size"] for file in files) / 1e6,
         "old": tr(OLD),
         "app": site.app,
@@ -228,31 +251,46 @@ def _filled(template: Path | str, facts: Mapping[str, Any]) -> str:
     return engine.from_string(text).render(facts, tr=tr, language=language())
 
 
-def _alternates() -> str:
+def _alternates(site: Site) -> str:
     """For search engines: the same page in other languages."""
-    named = {one.code: _file("index", one) for one in languages().values()} | {"x-default": _file("index", ENGLISH)}
+    named = {one.code: _file(site.file, one) for one in languages().values()}
+    named["x-default"] = _file(site.file, ENGLISH)
     return "\n".join(f'<link rel="alternate" hreflang="{code}" href="{name}">' for code, name in named.items())
 
 
-def _switch() -> str:
-    """Links to the same page in other languages; page.js lets them keep sentence, head and step.
+def _switch(site: Site) -> str:
+    """Links to the same page in other languages; the page lets them keep sentence, head and step.
 
     They stand where they are always in reach: whoever scrolls up to them would leave the step.
     """
     links = (
         f'<b lang="{one.code}">{one.name}</b>'
         if one is language()
-        else f'<a href="{_file("index", one)}" hreflang="{one.code}" lang="{one.code}">{one.name}</a>'
+        else f'<a href="{_file(site.file, one)}" hreflang="{one.code}" lang="{one.code}">{one.name}</a>'
         for one in languages().values()
     )
     return f'<span id="languages" role="group" aria-label="{html.escape(tr("Language"))}">{" · ".join(links)}</span>'
+
+
+def _tasks(site: Site, inside: bool) -> str:
+    """What the pages of this folder let people do: this page's task, and links to the others."""
+    if not site.others:
+        return ""
+    own = f'<b aria-current="page">{html.escape(tr(site.task.title))}</b>'
+    links = (
+        f'<a href="{_file(_alone(file) if inside else file, language())}">{html.escape(tr(task.title))}</a>'
+        for file, task in site.others.items()
+    )
+    order = [own, *links] if site.file == FIRST else [*links, own]
+    label = html.escape(tr("What the model does"))
+    return f'<p id="tasks" role="group" aria-label="{label}">{"".join(order)}</p>'
 
 
 def _json(name: str, value: Any) -> str:
     return _block("application/json", name, json.dumps(value, separators=(",", ":"), ensure_ascii=False))
 
 
-def _words(site: Site, files: Sequence[Mapping[str, Any]], inside: bool) -> dict[str, Any]:
+def _words(site: Site, files: Sequence[Mapping[str, Any]], engine: str) -> dict[str, Any]:
     """What Python and the page both say; it stands in Python."""
     kind, layer, head = site.place
     kinds = {
@@ -273,54 +311,75 @@ def _words(site: Site, files: Sequence[Mapping[str, Any]], inside: bool) -> dict
         "cells": MOST_CELLS,
         "steps": [tr(step.title) for step in all_steps()],
         "place": {"kind": kind, "layer": layer, "head": head},
-        "query": QUERY_ROW,
+        "query": site.task.row,
+        "reads": site.task.reads,
+        "page": site.task.page,
+        "begin": site.opened.tokenizer.start,
+        "end": site.opened.tokenizer.end,
+        "drawn": DRAWN,
         "beam": BEAM,
         "app": site.app,
         "language": language().code,
         "quotes": language().quotes,
-        "serviceWorker": not inside,
-    }
+    } | ({"engine": engine, "serviceWorker": True} if engine else {})
 
 
-def _whole_model(run: Run, headings: Mapping[str, str]) -> dict[str, Any]:
+def _whole_model(run: Run, task: Task, headings: Mapping[str, str]) -> dict[str, Any]:
     """The header of the whole model's picture, without what differs from run to run; `headings` of the steps."""
     header = whole_model.figure(run).shows["whole_model"].drawing.header
     boxes = []
     for box in header["boxes"]:
-        step = EXPLAINED.get(box["part"], "")
+        step = task.explained.get(box["part"], "")
         heads = box["heads"] and {name: box["heads"][name] for name in ("count", "array")}
-        boxes.append(box | {"heads": heads, "page": headings.get(step, ""), "opens": {"step": step}})
+        own = {"heads": heads, "page": headings.get(step, ""), "opens": {"step": step}, "work": _work(run, box)}
+        boxes.append(box | own)
     rows = [{name: row[name] for name in ("name", "title")} for row in header["rows"]]
     return {name: header[name] for name in ("title", "stacks", "scale")} | {"boxes": boxes, "rows": rows}
 
 
+def _work(run: Run, box: Mapping[str, Any]) -> list[int]:
+    """Multiply-adds of a box for each query, for each key, and for each pair of them."""
+    config = run.opened.model.config
+    if box["heads"]:
+        shared = config.kv_heads * config.d_k
+        return [2 * config.d_model**2, 2 * config.d_model * shared, 2 * config.d_model]
+    if box["part"] == "feed_forward":
+        return [(3 if config.gated else 2) * config.d_model * config.d_ff, 0, 0]
+    return [config.d_model * config.vocab_size if box["part"] == "output" else 0, 0, 0]
+
+
 def _facts(site: Site) -> dict[str, Any]:
-    config = site.translator.model.config
-    n_heads, layers = config.n_heads, config.n_encoder_layers + 2 * config.n_decoder_layers
-    names = ("d_model", "n_heads", "n_encoder_layers", "n_decoder_layers", "vocab_size", "d_k")
+    config = site.opened.model.config
+    n_heads, layers = config.n_heads, config.n_encoder_layers + config.n_decoder_layers * len(site.trace.kinds[-2:])
+    names = ("d_model", "n_heads", "n_encoder_layers", "n_decoder_layers", "vocab_size", "d_k", "positions")
     return {name: getattr(config, name) for name in names} | {
         "all_heads": n_heads * layers,
+        "kv_heads": config.kv_heads,
         "beam": BEAM,
         "app": site.app,
-        "parameters": sum(site.translator.model.parameters_by_part().values()) / 1e6,
+        "parameters": sum(site.opened.model.parameters_by_part().values()) / 1e6,
     }
 
 
-def _texts(facts: Mapping[str, Any]) -> dict[str, str]:
+def _texts(site: Site) -> dict[str, str]:
     """Name -> Markdown of each section of the story."""
-    return {name: section_text(STORY, name, facts).strip() for name in titles(STORY)}
+    facts = _facts(site)
+    texts = {name: section_text(site.task.story, name, facts).strip() for name in titles(site.task.story)}
+    return {name: text for name, text in texts.items() if text}
 
 
-def _headings(facts: Mapping[str, Any]) -> dict[str, str]:
-    return {name: found[1] for name, text in _texts(facts).items() if (found := re.match("## (.+)", text))}
+def _headings(site: Site) -> dict[str, str]:
+    return {name: found[1] for name, text in _texts(site).items() if (found := re.match("## (.+)", text))}
 
 
-def _sections(facts: Mapping[str, Any]) -> dict[str, str]:
+def _sections(site: Site) -> dict[str, str]:
     """Name -> HTML of the story's parts; the steps are numbered."""
     sections: dict[str, str] = {}
-    for name, text in _texts(facts).items():
+    kinds = [(kind.name, tr(kind.title)) for kind in site.trace.kinds]
+    for name, text in _texts(site).items():
         written, *places = re.split(r"^(?=::: )", text, flags=re.MULTILINE)
-        body = MARKDOWN.render(written) + "".join(_place(place.strip().removeprefix("::: ")) for place in places)
+        shown = (_place(place.strip().removeprefix("::: "), kinds=kinds, task=site.task) for place in places)
+        body = MARKDOWN.render(written) + "".join(shown)
         number = "" if name in NO_STEPS else f"{sum(each not in NO_STEPS for each in sections) + 1}. "
         body = body.replace("<h2>", f'<h2 id="{name}-title">{number}')
         step = f'<section class="step" id="{name}" aria-labelledby="{name}-title">\n{body}</section>'
@@ -335,9 +394,10 @@ def _place(name: str, **facts: Any) -> str:
     return _filled(dict(zip(parts[::2], parts[1::2], strict=True))[kind], {"name": which, **facts})
 
 
-def _explore() -> str:
-    offered = "".join(f'<option value="{name}">{html.escape(tr(text))}</option>' for name, text in MORE.items())
-    return _place("explore", offered=Markup(offered))
+def _explore(task: Task) -> str:
+    names = (name for name in MORE if name not in task.lacks)
+    offered = "".join(f'<option value="{name}">{html.escape(tr(MORE[name]))}</option>' for name in names)
+    return _place("explore", offered=Markup(offered), task=task)
 
 
 def _claims(text: str) -> str:
@@ -355,7 +415,7 @@ def _card(site: Site, inside: bool) -> str:
         return ""
     summary = html.escape(tr("Model card and data terms"))
     if language() is not ENGLISH and not inside:
-        return f'<p><a href="{_file("index", ENGLISH)}#card" hreflang="en">{summary}</a></p>'
+        return f'<p><a href="{_file(site.file, ENGLISH)}#card" hreflang="en">{summary}</a></p>'
     first, *others = card.read_text(encoding="utf-8").split("\n## ")
     shown = "\n## ".join([first, *(each for each in others if not each.startswith(TRAINING))])
     text = MarkdownIt("commonmark", {"html": False}).enable("table").render(shown)

@@ -10,7 +10,7 @@ from model.analysis.stream.whole_model import Box
 from model.trace import Trace
 from pages.views.model.whole_model import MOST_CANDIDATES
 from viz.drawing import named
-from viz.site.pictures import EMBEDDING
+from viz.site.pictures import EMBEDDINGS, adds_positions
 
 LEARNED = ("w_q", "b_q", "w_k", "b_k", "w_v", "b_v")
 """arrays of which the recording has the part of one head; the rest would be most of it"""
@@ -22,24 +22,29 @@ Place = tuple[str, int, int]
 
 
 def recording(
-    trace: Trace, place: Place, steps: Mapping[str, Sequence[Mapping[str, Any]]], boxes: Sequence[Box]
+    trace: Trace,
+    place: Place,
+    steps: Mapping[str, Sequence[Mapping[str, Any]]],
+    boxes: Sequence[Box],
+    said: Mapping[str, Any],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The run as the page reads it: texts, ids, pieces, and arrays by hook path.
 
     Two parts: what the first picture needs, and the arrays of the other pictures, which stand further on in the page.
 
     Args:
-        trace: of one sentence, of a translator.
+        trace: of one text, of a translator or a language model.
         place: kind, layer and head that the page begins with.
         steps: by kind, the headers of a head's pictures, as viz.site.pictures gives them.
         boxes: of the whole model in this run.
+        said: `text` that was typed, what the model has `written`, and of a language model, how many tokens of its run
+            are the `prompt`.
     """
     values = {named(box.name, "values"): np.array([*box.values.values()]) for box in boxes}
     first = dict(_of_every_head(trace)) | values
     others = {path: array for path, array in _of_one_head(trace, place, steps) if path not in first}
     return {
-        "text": trace.source,
-        "translation": trace.translation,
+        **said,
         "source": trace.src_ids,
         "target": trace.next_ids,
         "tokens": {"source": trace.src_tokens, "target": trace.tgt_tokens, "next": trace.next_tokens},
@@ -68,9 +73,11 @@ def _of_every_head(trace: Trace) -> Iterator[tuple[str, np.ndarray]]:
 
 def _of_one_head(trace: Trace, place: Place, steps: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
     kind, layer, head = place
-    terms = trace.streams["encoder"].embedded.terms
-    # The page adds their sum, as the model does, in single precision.
-    yield from ((named(EMBEDDING, name), terms[name]) for name in ("embedding", "positional"))
+    stack, stream = next(iter(trace.streams.items()))
+    if adds_positions(stream):
+        # The page adds their sum, as the model does, in single precision.
+        terms = stream.embedded.terms
+        yield from ((named(EMBEDDINGS[stack], name), terms[name]) for name in ("embedding", "positional"))
     masked = trace.attention("decoder_self", layer)
     yield from ((named(masked.path, name), masked.array(name)) for name in steps["decoder_self"][MASKING]["arrays"])
     attention = trace.attention(kind, layer)

@@ -86,7 +86,7 @@ def _served(folder: Path) -> Iterator[str]:
 def static_page(checkpoint: str, rounds: int = ROUNDS) -> Iterator[Row]:
     """The page of this checkpoint, in a new window in each round; then its model in the page's own thread."""
     with TemporaryDirectory() as name, chromium() as browser:
-        build(Path(name), checkpoint, app="")
+        build(Path(name), [checkpoint], app="")
         with _served(Path(name)) as address:
             opened = [_open(browser, address) for _ in range(rounds)]
         products = [each["product"] for each in opened]

@@ -49,15 +49,17 @@ LOAD = """async (config) => {
     window.model = new network.Transformer(config, safetensors.readSafetensors(await read("model.safetensors")));
     window.tokenizer = new tokenizer.Tokenizer(new Uint8Array(await read("tokenizer.model")));
 }"""
-TRACE = """({ source, target, changes }) => {
-    const kept = model.trace(source, target, modules.interventions.editsOf(changes, model));
+TRACE = """({ ids, source, target, changes, paths }) => {
+    const edits = modules.interventions.editsOf(changes, model);
+    const kept = ids ? model.traceText(ids, edits) : model.trace(source, target, edits);
+    const wanted = [...kept].filter(([path]) => !paths || paths.includes(path));
     let letters = "";
-    for (const { values } of kept.values()) {
+    for (const [, { values }] of wanted) {
         const bytes = new Uint8Array(values.buffer);
         for (let at = 0; at < bytes.length; at += 8192)
             letters += String.fromCharCode(...bytes.subarray(at, at + 8192));
     }
-    const described = [...kept].map(([path, { shape, values }]) => [path, shape, values.constructor.name]);
+    const described = wanted.map(([path, { shape, values }]) => [path, shape, values.constructor.name]);
     return { described, bytes: btoa(letters) };
 }"""
 TRANSLATE = """({ sources, size, changes }) => {
@@ -66,6 +68,13 @@ TRANSLATE = """({ sources, size, changes }) => {
     return sources.map((source) => size > 1
         ? decoding.finish(decoding.beamSearch(model, source, options))
         : [decoding.finish(decoding.greedy(model, source, options))]);
+}"""
+WRITE = """({ prompts, most, changes }) => {
+    const { decoding, interventions, sampling } = modules;
+    const options = { edits: interventions.editsOf(changes, model), cached: interventions.areCached(changes), most };
+    return prompts.map(({ ids, ...drawn }) => "seed" in drawn
+        ? decoding.finish(sampling.sample(model, ids, { ...options, ...drawn }))
+        : decoding.finish(decoding.greedy(model, ids, options)));
 }"""
 TYPES = {"Float32Array": "<f4", "Uint8Array": "u1"}
 HOSTILE = (
@@ -138,7 +147,15 @@ class Engine:
         self, source: Sequence[int], target: Sequence[int], changes: Sequence[Intervention] = ()
     ) -> dict[str, np.ndarray]:
         """Every array of a teacher-forced run, by hook path; source and target end with </s>."""
-        question = {"source": list(source), "target": list(target), "changes": as_fields(changes)}
+        return self._arrays({"source": list(source), "target": list(target), "changes": as_fields(changes)})
+
+    def trace_text(
+        self, ids: Sequence[int], changes: Sequence[Intervention] = (), paths: Sequence[str] = ()
+    ) -> dict[str, np.ndarray]:
+        """The same of a model of one stack, of what it reads; of these hook paths alone, if any are named."""
+        return self._arrays({"ids": list(ids), "changes": as_fields(changes), "paths": list(paths) or None})
+
+    def _arrays(self, question: dict[str, Any]) -> dict[str, np.ndarray]:
         answer = self.evaluate(TRACE, question)
         numbers, place, arrays = base64.b64decode(answer["bytes"]), 0, {}
         for path, shape, kind in answer["described"]:
@@ -156,6 +173,21 @@ class Engine:
             question = {"sources": some, "size": size, "changes": as_fields(changes)}
             answers += self.evaluate(TRANSLATE, question)
         return [[tuple(each["tokens"]) for each in found] for found in answers]
+
+    def write(
+        self, prompts: Sequence[Mapping[str, Any]], most: int, changes: Sequence[Intervention] = ()
+    ) -> list[list[int]]:
+        """What a language model writes after each prompt, without its end token.
+
+        Args:
+            prompts: `ids`, and to draw instead of taking the most probable token each time `seed`, `temperature`,
+                `topK`, `topP`.
+            most: tokens.
+            changes: to the model.
+        """
+        question = {"prompts": list(prompts), "most": most, "changes": as_fields(changes)}
+        found = self.evaluate(WRITE, question)
+        return [[token for token in each["tokens"] if token != EOS] for each in found]
 
     def throttle(self, rate: float) -> None:
         """Let the page's thread run this many times slower than the machine."""

@@ -20,15 +20,18 @@ from axe_playwright_python.sync_playwright import Axe
 
 from model import interventions
 from model.analysis.stream.whole_model import model_boxes
+from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, HeadGate, SublayerOff
 from model.interventions.link import decode, encode
 from model.language import ENGLISH
 from pages.site.__main__ import describe
-from pages.site.build import MORE, PLACE, SENTENCE, build
+from pages.site.build import MORE, build
+from pages.site.tasks import CONTINUE, CROSS, TRANSLATE, first_place
 from pages.text import languages
 from viz.site.scripts import SITE
+from viz.tokens import labels
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
@@ -70,9 +73,9 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Both forms of the page, with the weights that it ships."""
+    """Both pages in both forms, with the weights that they ship."""
     folder = tmp_path_factory.mktemp("site")
-    build(folder, str(ROOT / "checkpoints/en-de"), APP)
+    build(folder, [str(ROOT / "checkpoints/en-de"), str(ROOT / "checkpoints/everyday-lm")], APP)
     return folder
 
 
@@ -133,7 +136,7 @@ class Reader:
 
     @property
     def changed(self) -> str:
-        return self.page.get_by_role("group", name="Translation with the changes").inner_text()
+        return self.page.get_by_role("group", name="What the changed model writes").inner_text()
 
     def translate(self, text: str) -> str:
         before = self.translation
@@ -170,7 +173,9 @@ def open_page(calculating_browser: "Browser") -> Iterator[Callable[..., Reader]]
 
 
 PAGES = {one.code: "index.html" if one is ENGLISH else f"index.{one.code}.html" for one in languages().values()}
-"""language -> its page"""
+"""language -> its page that translates"""
+WRITING = {code: name.replace("index", "continue") for code, name in PAGES.items()}
+"""... and its page that continues a text"""
 KEPT = {"add", "norm", "attention", "explorer", "embedding", "softmax", "concat", "png", "svg", "log", "mask", "masked",
         "model", "out", "scaled", "scores", "weights"}  # fmt: skip
 """words that stay: names, terms that another language keeps, and symbols of equations"""
@@ -204,21 +209,28 @@ def recordings_of(html: str) -> list[str]:
     return [re.search(rf'type="application/json" id="{name}">(.*?)</script>', html, re.DOTALL)[1] for name in names]
 
 
+def words_of(html: str) -> str:
+    """What Python says to the page's script."""
+    return re.search(r'id="words">(.*?)</script>', html)[1]
+
+
 def words_in(text: str) -> set[str]:
     return set(re.findall("[a-zäöüß]{2,}", text.casefold()))
 
 
-@pytest.mark.parametrize("name", PAGES.values())
+@pytest.mark.parametrize("name", [*PAGES.values(), *WRITING.values()])
 def test_the_page_keeps_to_its_budgets(site: Path, name: str) -> None:
     html = (site / name).read_text("utf-8")
     first, others = recordings_of(html)
     assert len(gzip.compress(html.replace(first, "").replace(others, "").encode())) <= 100_000
-    assert len(first.encode()) + len(others.encode()) <= 500_000
+    # The language model's matrices are half as large again.
+    assert len(first.encode()) + len(others.encode()) <= (500_000 if name in PAGES.values() else 650_000)
     # At 10 Mbit/s, uncompressed, the first picture has what it needs after less than half a second.
     before = html[: html.index('id="recorded-head"')]
     assert len(before.encode()) <= 500_000
-    (weights,) = site.glob("*.safetensors")
-    assert weights.read_bytes() == (ROOT / "checkpoints/en-de/model.safetensors").read_bytes()
+    checkpoint = "en-de" if name in PAGES.values() else "everyday-lm"
+    (file,) = (file for file in json.loads(words_of(html))["files"] if file["name"].endswith(".safetensors"))
+    assert (site / file["name"]).read_bytes() == (ROOT / "checkpoints" / checkpoint / "model.safetensors").read_bytes()
 
 
 @pytest.mark.parametrize("name", PAGES.values())
@@ -268,7 +280,7 @@ def test_no_english_is_left_on_the_page_of_another_language(address: str, open_p
         run = json.loads(recordings_of(reader.page.content())[0])
     pieces = [piece for pieces in run["tokens"].values() for piece in pieces]
     pieces += [piece for row in run["candidates"] for piece, _ in row]
-    typed = words_in(" ".join([run["text"], run["translation"], *pieces]))
+    typed = words_in(" ".join([run["text"], run["written"], *pieces]))
     assert len(seen["en"]) > 300
     for code in PAGES.keys() - {"en"}:
         left = {text for text in seen[code] & seen["en"] if words_in(text) - typed - KEPT}
@@ -313,7 +325,7 @@ def test_only_the_page_s_own_scripts_may_run_and_the_file_may_ask_no_one(site: P
         assert "unsafe" not in scripts
         assert "http" not in policy
         assert "default-src 'none'" in policy
-        assert ("connect-src" in policy) == file.name.startswith("index")
+        assert ("connect-src" in policy) == (not file.name.startswith("attention-explorer"))
 
 
 def test_the_recorded_run_is_drawn_without_the_model(address: str, open_page: Callable[..., Reader]) -> None:
@@ -443,7 +455,7 @@ def test_the_file_alone_does_the_same_without_any_request(
     reader = open_page((site / "attention-explorer.html").as_uri())
     reader.wait_until_live()
     assert reader.translate(TYPED) == english.translate([TYPED])[0]
-    kind, layer, head = PLACE
+    kind, layer, head = CROSS
     reader.page.get_by_role("button", name="Switch this head off").click()
     off = HeadGate(0.0, kind=kind, layer=layer, head=head)
     expected = english.translate([TYPED], interventions=(off,))[0]
@@ -505,7 +517,7 @@ def test_without_an_address_of_the_app_only_one_s_own_computer_leads_to_it(
     english: Translator, tmp_path: Path, open_page: Callable[..., Reader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pages.site.build.load_checkpoint", lambda *_: english)
-    build(tmp_path, str(ROOT / "checkpoints/en-de"), app="")
+    build(tmp_path, [str(ROOT / "checkpoints/en-de")], app="")
     for name in PAGES.values():
         html = (tmp_path / name).read_text("utf-8")
         assert "make run" in re.search(r"<footer>(.*?)</footer>", html, re.DOTALL)[1]
@@ -517,7 +529,7 @@ def test_without_an_address_of_the_app_only_one_s_own_computer_leads_to_it(
 
     with served(tmp_path) as address:
         here = urlsplit(link(address).get_attribute("href"))
-        assert (here.hostname, parse_qs(here.query)["source"]) == ("localhost", [SENTENCE])
+        assert (here.hostname, parse_qs(here.query)["source"]) == ("localhost", [TRANSLATE.sentence])
     # From a disk, as from a stranger's server, nobody knows where an app runs.
     assert link((tmp_path / "attention-explorer.html").as_uri()).count() == 0
 
@@ -544,7 +556,7 @@ def test_every_change_of_the_engine_can_be_made_in_the_page(address: str, open_p
     assert {type(change).__name__ for change in made} == changes - missing
 
 
-@pytest.mark.parametrize("name", PAGES.values())
+@pytest.mark.parametrize("name", [*PAGES.values(), *WRITING.values()])
 def test_the_page_names_every_change_that_it_has_not(site: Path, name: str) -> None:
     missing = re.search(r"MISSING = \{(.*?)\n\}", ENGINE, re.DOTALL)[1]
     footer = re.search(r"<footer>(.*?)</footer>", (site / name).read_text("utf-8"), re.DOTALL)[1]
@@ -693,11 +705,163 @@ def test_a_second_visit_needs_no_network(address: str, open_page: Callable[..., 
 
 
 def test_a_smaller_translator_gets_a_page_too(saved_checkpoints: Path, tmp_path: Path) -> None:
-    build(tmp_path, str(saved_checkpoints / "en-de"), APP)
-    words = json.loads(re.search(r'id="words">(.*?)</script>', (tmp_path / "index.html").read_text("utf-8"))[1])
+    build(tmp_path, [str(saved_checkpoints / "en-de")], APP)
+    words = json.loads(words_of((tmp_path / "index.html").read_text("utf-8")))
     assert words["place"]["layer"] < words["config"]["n_decoder_layers"]
 
 
 def test_other_networks_are_refused_with_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="everyday-lm"):
-        build(tmp_path, str(ROOT / "checkpoints/everyday-lm"), APP)
+    with pytest.raises(ValueError, match="everyday-mlm"):
+        build(tmp_path, [str(ROOT / "checkpoints/everyday-mlm")], APP)
+    with pytest.raises(ValueError, match="one checkpoint of each"):
+        build(tmp_path, [str(ROOT / "checkpoints" / name) for name in ("everyday-lm", "everyday-lm-2017")], APP)
+    assert not list(tmp_path.iterdir())
+
+
+# --- the page that continues a text --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def writer() -> LanguageModel:
+    return load_checkpoint(str(ROOT / "checkpoints/everyday-lm"), "cpu")
+
+
+PROMPT = "Yesterday we went to the"
+WRITING_PICTURES = tuple(name for name in PICTURES if name != "positions")
+
+
+def written(reader: Reader) -> str:
+    return reader.page.locator("#written").inner_text()
+
+
+def until_written(reader: Reader, expected: str) -> None:
+    reader.until(lambda: written(reader) == expected, f"not {expected!r} but {written(reader)!r}")
+
+
+def continue_text(reader: Reader, text: str, expected: str) -> None:
+    box = reader.page.get_by_role("textbox", name="Beginning of an English text", exact=True)
+    box.fill(text)
+    box.press("Enter")
+    until_written(reader, expected)
+
+
+def set_slider(reader: Reader, name: str, value: float) -> None:
+    """Moves a slider of the next token."""
+    move = "(node, value) => { node.value = value; node.dispatchEvent(new Event('input')); }"
+    reader.page.locator(f"#{name}").evaluate(move, value)
+
+
+def test_a_text_of_one_s_own_is_continued_as_python_does(
+    address: str, writer: LanguageModel, open_page: Callable[..., Reader]
+) -> None:
+    reader = open_page(address + WRITING["en"])
+    reader.wait_until_live()
+    asked = len(reader.requests)
+    expected = writer.continue_text([PROMPT], temperature=0)[0]
+    continue_text(reader, PROMPT, expected)
+    for name in (*WRITING_PICTURES, "tokens"):
+        reader.page.evaluate("(id) => document.getElementById(`${id}-picture`).scrollIntoView()", name)
+        drawn = f"Boolean(document.getElementById('{name}-picture').shadowRoot)"
+        reader.until(lambda drawn=drawn: reader.page.evaluate(drawn), name)
+    tokens = reader.page.get_by_role("list", name="Tokens", exact=True).get_by_role("button")
+    reader.until(lambda: tokens.count() == len(writer.tokenizer.encode(expected)) + 1, "not all tokens are there")
+    claims = reader.page.locator("[data-claim]")
+    reader.until(lambda: all("✓ holds" in text for text in claims.all_inner_texts()), "a claim does not hold")
+    later = [url for url in reader.requests[asked:] if not url.startswith(("blob:", "data:"))]
+    assert (later, reader.lines) == ([], [])
+
+
+def test_a_seed_draws_in_the_page_what_it_draws_in_python(
+    address: str, writer: LanguageModel, open_page: Callable[..., Reader]
+) -> None:
+    reader = open_page(address + WRITING["en"])
+    reader.wait_until_live()
+    for name, value in (("temperature", 1.2), ("topK", 60), ("topP", 0.9), ("seed", 7)):
+        set_slider(reader, name, value)
+    expected = writer.continue_text([PROMPT], temperature=1.2, top_k=60, top_p=0.9, seed=7)[0]
+    assert expected != writer.continue_text([PROMPT], temperature=0)[0]
+    continue_text(reader, PROMPT, expected)
+
+
+def test_the_candidates_are_those_of_python_and_the_text_goes_on_with_one(
+    address: str, writer: LanguageModel, open_page: Callable[..., Reader]
+) -> None:
+    reader = open_page(address + WRITING["en"])
+    reader.wait_until_live()
+    continue_text(reader, PROMPT, writer.continue_text([PROMPT], temperature=0)[0])
+    trace = writer.trace(PROMPT)
+    likeliest = trace.candidates[len(trace.tgt_ids) - 1]
+    buttons = reader.page.get_by_role("list", name="What may come next").get_by_role("button")
+    first = [f"{labels([one.token])[0]} {100 * one.probability:.1f}%" for one in likeliest[:4]]
+    reader.until(lambda: [" ".join(text.split()) for text in buttons.all_inner_texts()[:4]] == first, f"not {first}")
+    # The second one is taken: the text ends with it, and goes on from there.
+    longer = writer.tokenizer.decode([*trace.tgt_ids, likeliest[1].id])
+    buttons.nth(1).click()
+    until_written(reader, longer)
+    reader.page.get_by_role("button", name="Write on").click()
+    until_written(reader, writer.continue_text([longer], temperature=0)[0])
+
+
+def test_a_changed_language_model_writes_what_python_writes(
+    address: str, writer: LanguageModel, open_page: Callable[..., Reader]
+) -> None:
+    reader = open_page(f"{address}{WRITING['en']}?source={quote(PROMPT)}&see=decoder_self.2.5")
+    reader.wait_until_live()
+    until_written(reader, writer.continue_text([PROMPT], temperature=0)[0])
+    reader.page.get_by_role("button", name="Switch this head off").click()
+    off = HeadGate(0.0, kind="decoder_self", layer=2, head=5)
+    expected = writer.continue_text([PROMPT], temperature=0, interventions=(off,))[0]
+    reader.until(lambda: reader.changed.removesuffix(" (as before)") == expected, f"not {expected}")
+    link = reader.page.get_by_role("link", name="Open this in the full app").get_attribute("href")
+    query = parse_qs(urlsplit(link).query)
+    assert query["checkpoint"] == ["everyday-lm"]
+    assert query["source"] == [PROMPT]
+    assert decode(query["changes"][0]) == (off,)
+
+
+def test_the_page_begins_on_the_head_that_the_measurements_single_out(site: Path, writer: LanguageModel) -> None:
+    words = json.loads(words_of((site / WRITING["en"]).read_text("utf-8")))
+    assert tuple(words["place"].values()) == first_place(writer)
+    assert words["place"]["layer"] > 0
+
+
+def test_either_page_leads_to_the_other_in_its_language_and_form(site: Path) -> None:
+    for code in PAGES:
+        for one, other in ((PAGES, WRITING), (WRITING, PAGES)):
+            html = (site / one[code]).read_text("utf-8")
+            assert f'href="{other[code]}"' in html[html.index('id="tasks"') :]
+    alone = (site / "attention-explorer.html").read_text("utf-8")
+    assert 'href="attention-explorer-continue.html"' in alone
+
+
+def test_no_english_is_left_on_the_page_of_another_language_that_continues_a_text(
+    address: str, open_page: Callable[..., Reader]
+) -> None:
+    seen = {}
+    for code, name in WRITING.items():
+        reader = open_page(address + name, before=WRITTEN)
+        reader.wait_until_live()
+        for picture in WRITING_PICTURES:
+            reader.until_drawn(picture)
+        seen[code] = set(reader.page.evaluate(SEEN))
+        run = json.loads(recordings_of(reader.page.content())[0])
+    pieces = [piece for pieces in run["tokens"].values() for piece in pieces]
+    pieces += [piece for row in run["candidates"] for piece, _ in row]
+    pieces += reader.page.locator("#candidates button").all_inner_texts()
+    typed = words_in(" ".join([run["text"], run["written"], *pieces]))
+    for code in WRITING.keys() - {"en"}:
+        left = {text for text in seen[code] & seen["en"] if words_in(text) - typed - KEPT - {"pre", "top"}}
+        assert {text for text in left if not text.endswith("…")} == set(), code
+
+
+def test_any_language_model_of_ours_gets_a_page(tmp_path: Path, open_page: Callable[..., Reader]) -> None:
+    """One with added positions and norms after each sub-layer shows them in a step of the story."""
+    name = str(ROOT / "checkpoints/everyday-lm-2017")
+    build(tmp_path, [name], APP)
+    expected = load_checkpoint(name, "cpu").continue_text([CONTINUE.sentence], temperature=0)[0]
+    with served(tmp_path) as address:
+        reader = open_page(address)
+        reader.wait_until_live()
+        reader.until_drawn("positions")
+        assert written(reader) == expected
+        assert reader.lines == []

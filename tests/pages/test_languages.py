@@ -538,7 +538,7 @@ def test_a_script_takes_its_words_from_the_page_and_says_no_others() -> None:
     text = re.compile(r'(tr\(\s*|SAID = .*)?("(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`)')
     filled = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}")
     found = []
-    for path in [*check.SCRIPTS.glob("**/*.js"), check.ROOT / "viz/site/js/page.js"]:
+    for path in [*check.SCRIPTS.glob("**/*.js"), *check.ROOT.glob("viz/site/js/page/*.js")]:
         for number, line in enumerate(path.read_text("utf-8").split("\n"), 1):
             script = re.sub(r"(^|\s)//.*", "", line)
             for said, literal in text.findall("" if re.search("new (Error|NotRecorded)", script) else script):

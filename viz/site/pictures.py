@@ -19,12 +19,12 @@ from viz.labels import say_header, say_label
 from viz.special.temperature import live_weights
 from viz.steps.head import COLOURS
 from viz.steps.table import table
-from viz.theme import ENCODER, colour_scales
+from viz.theme import DECODER, ENCODER, colour_scales
 
-EMBEDDING = "src_embedding"
-"""path of its three arrays"""
+EMBEDDINGS = {"encoder": "src_embedding", "decoder": "tgt_embedding"}
+"""stack -> path of its three arrays"""
 OF_RUN = ("labels", "notes", "path", "temperature")
-"""of a header of matrices, what page.js fills in"""
+"""of a header of matrices, what the page fills in"""
 
 
 def headers(trace: Any, taus: Sequence[float], scope: str) -> dict[str, Any]:
@@ -33,11 +33,17 @@ def headers(trace: Any, taus: Sequence[float], scope: str) -> dict[str, Any]:
     Each step of a kind also has `arrays`: the names, at the attention, of those that it is drawn with.
 
     Args:
-        trace: a model.trace.Trace of a translator.
+        trace: a model.trace.Trace of a translator or of a language model.
         taus: temperatures that are offered for a run.
         scope: where they are set, in words.
     """
-    kind = trace.kinds[0]
+    kind, first = trace.kinds[0], next(iter(trace.streams.values()))
+    colour = ENCODER if first.name == "encoder" else DECODER
+    own = {}
+    if adds_positions(first):
+        own["positions"] = _positions(EMBEDDINGS[first.name])
+    if "encoder" in trace.streams:
+        own["beam"] = tree_picture((), (), (), ((), ()), (), 0, trace.tgt_tokens[0]).data
     live = {"title": "", "temperature": 1.0, "taus": taus, "row": 0, "scope": scope, "changes": 0}
     return {
         "steps": {
@@ -46,12 +52,16 @@ def headers(trace: Any, taus: Sequence[float], scope: str) -> dict[str, Any]:
         "softmax": live_weights(trace.attention(kind.name, kind.layers[0]), 0, ((), ()), (), **live).header,
         "lines": {kind.name: notebook.lines(trace, kind.name).drawings[0].header for kind in trace.kinds},
         "heads": notebook.heads(trace).drawings[0].header,
-        "tokens": chips(tr("Tokens"), trace.src_tokens[:1], trace.src_ids[:1], ENCODER, chosen=-1),
-        "positions": _positions(),
+        "tokens": chips(tr("Tokens"), first.tokens.labels[:1], first.tokens.ids[:1], colour, chosen=-1),
         "move": _move(trace.attention(kind.name, kind.layers[0])),
         "map": _map(),
-        "beam": tree_picture((), (), (), ((), ()), (), 0, trace.tgt_tokens[0]).data,
-    }
+    } | own
+
+
+def adds_positions(stream: Any) -> bool:
+    """Whether a stack reads embeddings to which positions were added; a rotated model's table is empty."""
+    terms = stream.embedded.terms
+    return "positional" in terms and bool(terms["positional"].any())
 
 
 def _step(drawing: Drawing) -> dict[str, Any]:
@@ -74,8 +84,8 @@ def _map() -> dict[str, Any]:
     return {name: header[name] for name in ("measure", "scale")} | {"looks": looks, "weights": "row"}
 
 
-def _positions() -> dict[str, Any]:
-    """Embedding + position = what the encoder reads."""
+def _positions(path: str) -> dict[str, Any]:
+    """Embedding + position = what the first layer reads."""
     names = {"embedding": say_label("embedding √d_model"), "positional": say_label("position"), "sum": say_label("sum")}
     row = {"rows": "query", "columns": "model"}
     embedding, position, total = (
@@ -86,11 +96,11 @@ def _positions() -> dict[str, Any]:
         "step": 0,
         "steps": 1,
         "chosen": {"query": 0, "model": 0},
-        "path": EMBEDDING,
+        "path": path,
         "equations": [[embedding, "+", position, "=", total | {"result": True}]],
         "ranges": {name: {"robust": [name]} for name in names},
         "axes": table()["axes"] | {"query": {"title": say_label("tokens")}},
-        "arrays": [named(EMBEDDING, name) for name in names],
+        "arrays": [named(path, name) for name in names],
         "colours": COLOURS,
         "scales": colour_scales(),
     }

@@ -10,22 +10,26 @@ from model.language import language, later, tr
 from viz.drawing import SCRIPTS, files_of, signs
 
 SITE = Path(__file__).parent
-ENGINE = ("products", "half", "safetensors", "tokenizer", "network", "decoding", "interventions", "boxes", "proof")
+ENGINE = (
+    *("products", "half", "safetensors", "tokenizer", "network"),
+    *("decoding", "sampling", "interventions", "boxes", "proof"),
+)
 """the model, each file after those that it imports"""
 WORKER = (*ENGINE, "worker")
 """what runs in a thread of its own"""
-PAGE = ("half", "labels", "miniature", "plane", "loading", "thread", "page")
-"""what runs in the page itself"""
-COMPONENTS = (
-    *("chips", "whole_model", "matrices", "temperature", "mosaic", "lines", "beam_tree", "move_query", "long_map"),
-)
-"""the app's pictures that the page draws with"""
+PAGE = ("half", "labels", "miniature", "plane", "loading", "thread")
+"""what the page itself imports"""
+PARTS = ("state", "{own}", "pictures", "drawing", "chosen", "model", "links", "story", "start")
+"""the page itself, files of js/page that share one scope; {own}: translating or writing"""
+COMPONENTS = ("chips", "whole_model", "matrices", "temperature", "mosaic", "lines", "move_query", "long_map")
+"""the app's pictures that every page draws with"""
+NEEDED = {"translating": (*COMPONENTS, "beam_tree"), "writing": COMPONENTS}
 NOT_HERE = ("svg_pen.js", "save_svg.js")
 """scripts of the app's export box, which the page has not"""
 CALLED = {"Temperature τ, redrawn in the browser": later("Temperature")}
 """where the page has a name of its own for what the app's scripts say"""
 
-_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\.{1,2}/(\w+)\.js";$', re.MULTILINE)
 _LEFT_OUT = re.compile(r"^ *(?://.*\n)?|(?<=[;{,)]) +// .*$", re.MULTILINE)
 _LOOSE = re.compile(
     r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`|/(?![ /*])(?:[^/\\]|\\.)+/)"""
@@ -47,9 +51,15 @@ def joined(names: Iterable[str]) -> str:
     return _tight("\n".join((_shortened(SCRIPTS / "shared/words.js"), *_modules(names))))
 
 
-def page() -> str:
-    """The script of the page itself, with the app's pictures."""
-    return _tight("\n".join((f"const SIGNS = {signs(language())};", pictures(), *_modules(PAGE))))
+def page(own: str) -> str:
+    """The script of the page itself, with the app's pictures.
+
+    Args:
+        own: what its model does, "translating" or "writing".
+    """
+    parts = [_imported(_shortened(SITE / f"js/page/{part.format(own=own)}.js")) for part in PARTS]
+    scope = "(() => {", *parts, "})();"
+    return _tight("\n".join((f"const SIGNS = {signs(language())};", pictures(NEEDED[own]), *_modules(PAGE), *scope)))
 
 
 def _modules(names: Iterable[str]) -> Iterator[str]:
@@ -57,11 +67,15 @@ def _modules(names: Iterable[str]) -> Iterator[str]:
     for name in names:
         code = _shortened(SITE / f"js/{name}.js")
         exported = ", ".join(_EXPORT.findall(code))
-        code = _EXPORT.sub("", _IMPORT.sub(r"const \1 = modules.\2;", code))
+        code = _EXPORT.sub("", _imported(code))
         yield f"modules.{name} = (() => {{\n{code}\nreturn {{ {exported} }};\n}})();"
 
 
-def pictures(components: Iterable[str] = COMPONENTS) -> str:
+def _imported(code: str) -> str:
+    return _IMPORT.sub(r"const \1 = modules.\2;", code)
+
+
+def pictures(components: Iterable[str]) -> str:
     """The app's pictures as one script: what they share stands in it once, the rest in a scope of each one's own.
 
     `window.components` then has the function that mounts each, and the HTML to mount it in.

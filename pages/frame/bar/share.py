@@ -24,6 +24,9 @@ from pages.widgets.canvas import component
 from pages.widgets.controls import LONGEST_IN_LINK, texts_not_in_link
 
 SITE_VARIABLE = "ATTENTION_EXPLORER_SITE"
+FIRST = "index"
+SITE_FILES = {DEFAULT_CHECKPOINT: FIRST, "everyday-lm": "continue"}
+"""checkpoint -> its page in the folder that `make site` builds"""
 MODULE = 5
 """pixels of a square of the QR code"""
 FRAME_HEIGHT = 720
@@ -77,20 +80,20 @@ def this_address() -> str:
 
 
 def site_address(translator: Translator, request: Request, place: Place) -> str:
-    """Where the static page shows the same run; empty if nobody has said where it is, or it has another model.
+    """Where a static page shows the same run; empty if nobody has said where it is, or none has this model.
 
-    ATTENTION_EXPLORER_SITE is the address of the page that `make site` built.
+    ATTENTION_EXPLORER_SITE is the address of the folder that `make site` built, or of its page that translates.
     """
-    site = os.environ.get(SITE_VARIABLE, "")
-    if urlsplit(site).scheme not in ("http", "https") or translator.name != DEFAULT_CHECKPOINT:
+    site, file = os.environ.get(SITE_VARIABLE, ""), SITE_FILES.get(translator.name)
+    if urlsplit(site).scheme not in ("http", "https") or not file or (file != FIRST and not site.endswith("/")):
         return ""
     try:
         changes = encode(request.interventions)
     except ValueError:
         return ""  # too much for a link
     seen = {"source": request.source, "see": f"{place.kind}.{place.layer}.{place.head}"}
-    if site.endswith("/") and language() is not ENGLISH:
-        site += f"index.{language().code}.html"
+    if site.endswith("/") and (file != FIRST or language() is not ENGLISH):
+        site += f"{file}.html" if language() is ENGLISH else f"{file}.{language().code}.html"
     return f"{site}?{urlencode(seen | ({'changes': changes} if changes else {}))}"
 
 

@@ -82,6 +82,21 @@ def test_the_static_page_shows_the_same_run(translator: Translator, monkeypatch:
         assert urlsplit(site_address(translator, request, place)).path == "/page/index.de.html"
 
 
+@pytest.mark.parametrize(("code", "file"), [("en", "continue.html"), ("zh", "continue.zh.html")])
+def test_a_language_model_is_shown_by_the_page_that_continues_a_text(
+    code: str, file: str, translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown, place = replace(translator, name="everyday-lm"), Place("decoder_self", 1, 2)
+    monkeypatch.setenv(SITE_VARIABLE, "https://example.org/page/")
+    with speaking(languages()[code]):
+        address = urlsplit(site_address(shown, Request("Once upon a time"), place))
+    assert address.path == f"/page/{file}"
+    assert parse_qs(address.query) == {"source": ["Once upon a time"], "see": ["decoder_self.1.2"]}
+    # The address of one page alone says nothing of another.
+    monkeypatch.setenv(SITE_VARIABLE, "https://example.org/page/index.html")
+    assert site_address(shown, Request("Once upon a time"), place) == ""
+
+
 def test_the_dialog_leads_to_the_static_page_only_where_the_operator_says_so(open_app, monkeypatch) -> None:
     for site, offered in (("", 0), ("https://example.org/", 1)):
         monkeypatch.setenv(SITE_VARIABLE, site)

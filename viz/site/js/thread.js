@@ -1,9 +1,9 @@
 // Questions to the model's thread (worker.js), and its answers.
 
 export class Thread {
-  // `script`: text of the worker. Throws where the browser has no workers or does not start one from a page.
-  constructor(script) {
-    this.worker = new Worker(URL.createObjectURL(new Blob([script], { type: "text/javascript" })));
+  // `address` of the worker's script. Throws where the browser has no workers or does not start one from a page.
+  constructor(address) {
+    this.worker = new Worker(address);
     this.asked = new Map();
     this.count = 0;
     this.worker.onmessage = ({ data }) => this.hear(data);
