@@ -585,9 +585,14 @@ def explained_table(table: Table, key: str, alt: str, on_select: Callable[[], No
     st.dataframe(_styled(table.frame, forms), **shown, **options)
 
 
+def former_default(key: str, otherwise: Any = None) -> Any:
+    """What a control had as its default when it was last drawn."""
+    return st.session_state.get(DEFAULTS, {}).get(key, otherwise)
+
+
 def follow_default(key: str, default: Any) -> None:
     """Before its control is drawn: a value that still is the former default becomes the new one."""
-    former = st.session_state.get(DEFAULTS, {}).get(key, default)
+    former = former_default(key, default)
     if former != default and st.session_state.get(key) == former:
         st.session_state[key] = default
 

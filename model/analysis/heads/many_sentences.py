@@ -500,6 +500,16 @@ def read_distributions(opened: Checkpoint) -> Distributions:
     return found
 
 
+def most_telling_head(opened: Checkpoint) -> Place | None:
+    """The head that exceeds both yardsticks of grammar furthest; None: nothing was measured, or none exceeds both."""
+    try:
+        how = read_distributions(opened)
+    except ValueError:
+        return None
+    found = {place: beyond for place in how.places if (beyond := how.beyond(place)) is not None and beyond.survives}
+    return max(found, key=lambda place: min(found[place].by_offset.value, found[place].by_nearest.value), default=None)
+
+
 def read_heads(opened: Checkpoint) -> ManySentences:
     """The heads.json of an opened checkpoint.
 
