@@ -21,6 +21,7 @@ from pages.frame.course import (
     open_course,
     step_at,
 )
+from pages.frame.share import say_where_it_works, show_link, show_qr_code
 from pages.widgets.controls import text
 
 
@@ -127,5 +128,10 @@ def _show_link(course: Course) -> None:
         return
     here = urlsplit(st.context.url or "")
     root = here.path.rsplit("/", 1)[0]
+    address = f"{here.scheme}://{here.netloc}{root}/learn?course={code}"
     st.markdown(tr("**The link to hand out**"))
-    st.code(f"{here.scheme}://{here.netloc}{root}/learn?course={code}", language=None, wrap_lines=True)
+    show_link("course-link", tr("Link to the course"), "", address)
+    say_where_it_works(address)
+    tries = tr("What a student sees, in a new tab. Answers that you give there are kept in this browser.")
+    st.link_button(tr("Try it"), address, icon=":material/open_in_new:", help=tries)
+    show_qr_code("course-qr", address, tr("Opens the course on a phone."))
