@@ -1,4 +1,4 @@
-"""python -m tests.walk [--pages masks,temperature] [--languages de]: look at every page and tab of the app in Chromium.
+"""python -m tests.walk [--pages masks] [--languages de] [--widths 390]: look at every page and tab in Chromium.
 
 Four widths, three languages, light and dark. Listed is what cannot be read or reached there (tests/browser/cuts.py),
 and every tab without a picture; then how many there are of each kind. `make test` looks at each page in one width,
@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
@@ -67,10 +67,10 @@ def tabs() -> Iterator[Tab]:
             yield Tab(page, title, next(name for name in MODELS if needs <= features[name]))
 
 
-def look(visitor: Visitor, scheme: str) -> Iterator[tuple[int, str, str, str]]:
+def look(visitor: Visitor, scheme: str, widths: Iterable[int] = WIDTHS) -> Iterator[tuple[int, str, str, str]]:
     """(width, kind, place, text) of what is wrong with the open tab."""
     visitor.page.emulate_media(color_scheme=scheme)
-    for width in WIDTHS:
+    for width in widths:
         visitor.page.set_viewport_size({"width": width, "height": HEIGHT})
         visitor.settle()
         # Pictures are drawn again a moment after the window has changed.
@@ -100,6 +100,7 @@ def main() -> None:
     parser.add_argument("--pages", help="names of files in pages/, separated by commas (default: all)")
     parser.add_argument("--languages", default=",".join(languages()), help="codes (default: all)")
     parser.add_argument("--schemes", default="light,dark")
+    parser.add_argument("--widths", default=",".join(map(str, WIDTHS)), help="in pixels")
     asked = parser.parse_args()
     chosen = [tab for tab in tabs() if not asked.pages or tab.page.name in asked.pages.split(",")]
     kinds: Counter[str] = Counter()
@@ -119,7 +120,7 @@ def main() -> None:
             print(f"{tab.name} [{language}, {scheme}]", file=sys.stderr, flush=True)
             visitor = Visitor(window.new_page())
             visitor.visit(f"{server}/{tab.address(language)}")
-            for width, kind, place, text in look(visitor, scheme):
+            for width, kind, place, text in look(visitor, scheme, map(int, asked.widths.split(","))):
                 kinds[kind] += 1
                 print(f"{tab.name} [{language}, {scheme}, {width}] {kind}: {place}: {text}", flush=True)
             visitor.page.close()

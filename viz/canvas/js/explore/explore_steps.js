@@ -71,7 +71,7 @@ class Steps {
       if (wide && keyed.children.length === 2) nodes.push(this.scroller(keyed));
     });
     const first = element("div", "first");
-    const end = nodes.findIndex((node) => node.classList.contains("scroller"));
+    const end = nodes.findIndex((node) => node.classList.contains("edges"));
     first.append(view.picker.node, ...nodes.splice(0, end));
     this.node.replaceChildren(first, ...nodes);
     const { keys } = view;
@@ -80,10 +80,18 @@ class Steps {
     this.note.textContent = fewer ? tr("{shown} of {keys} keys: those with the largest weights", { shown: this.shown.length, keys: keys.size }) : "";
   }
 
+  // Where keys lie beyond an edge, the edge says so.
   scroller(keyed) {
-    const outer = element("div", "scroller");
+    const [outer, edges] = [element("div", "scroller"), element("div", "edges")];
     outer.append(keyed);
-    return outer;
+    edges.append(outer);
+    const mark = () => {
+      edges.toggleAttribute("data-before", outer.scrollLeft > 1);
+      edges.toggleAttribute("data-after", outer.scrollLeft < outer.scrollWidth - outer.clientWidth - 1);
+    };
+    outer.addEventListener("scroll", mark);
+    new ResizeObserver(mark).observe(outer);
+    return edges;
   }
 
   buildLabels() {
