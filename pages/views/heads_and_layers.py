@@ -56,7 +56,6 @@ from viz.special.heads_and_layers import group_texts, head_map, numbered_spans, 
 from viz.theme import OKABE_ITO, WEIGHTS
 from viz.tokens import decoder_names, labels, numbered
 
-HERE, OVER_MANY = later("This sentence"), later("Many sentences")
 """groups of tabs"""
 MEASURES = {"weights": later("attention weight"), "norms": "‖α v W_O‖", "rollout": later("rollout")}
 VALUES = choice(
@@ -112,7 +111,6 @@ def _reads_one_token(run: Run) -> bool:
 
 @view(
     "All heads",
-    group=HERE,
     code=(MultiHeadAttention._explicit, norm_weighted, rollout, words.merge, words.word_groups, words.hide_keys),
 )
 def heads(
@@ -275,7 +273,7 @@ HELPS = {
 SHARES = ("previous", "same", "next", "special", "punctuation", "hidden", "hidden, most")
 
 
-@view("All heads in numbers", group=HERE, code=(head_summary.summarise, head_summary._measure, head_summary.name_type))
+@view("All heads in numbers", code=(head_summary.summarise, head_summary._measure, head_summary.name_type))
 def all_heads(
     run: Run,
     values: str = VALUES,
@@ -330,7 +328,6 @@ OVER = {
 
 @view(
     "Weights of the head",
-    group=HERE,
     code=(
         head_weights.singular_values,
         head_weights._of_product,
@@ -383,7 +380,7 @@ def _dictionary(run: Run, arrays: dict[str, Array]) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-@view("Rules and formulas", group=HERE, code=(head_summary.name_type,))
+@view("Rules and formulas", code=(head_summary.name_type,))
 def rules(run: Run) -> Result:
     """The formula of every number in the table, the rules that name a head, in order, and the chosen head by them."""
     limits = ("POSITIONAL", "SINK", "LOCAL", "BROAD", "MONOTONE")
@@ -428,7 +425,6 @@ ORDER = choice(
 
 @view(
     "Over many sentences",
-    group=OVER_MANY,
     code=(induction.induction_scores, alignments.word_weights, alignments.count_links, alignments.alignment_error_rate),
 )
 def many(run: Run, score: str | None = SCORE, order: str | None = ORDER) -> Result:
@@ -529,7 +525,6 @@ MEASURE = menu("Measure", _measures, key="head_measure")
 
 @view(
     "One head over many sentences",
-    group=OVER_MANY,
     code=(tally.measure, many_sentences.describe_distributions, many_sentences.percentile_of),
 )
 def one_head(run: Run, measure: str | None = MEASURE) -> Result:
@@ -664,7 +659,7 @@ FROM = choice(
 )
 
 
-@view("Find a head", group=OVER_MANY, code=(many_sentences.describe_heads,))
+@view("Find a head", code=(many_sentences.describe_heads,))
 def find(run: Run, find_by: str | None = FIND_BY, first: str | None = FROM) -> Result:
     """All heads of all kinds of attention by any measure; a click opens one."""
     try:
@@ -708,7 +703,6 @@ WORK_HELPS = {
 
 @view(
     "Grammar and meaning",
-    group=OVER_MANY,
     code=(grammar.count_relations, grammar.meaning_correlation, grammar.kinds_of_work),
 )
 def works(run: Run) -> Result:
@@ -883,7 +877,6 @@ READINGS = {"predicts": "rows as what they predict", "reads": "rows as what they
 
 @view(
     "Which heads align words",
-    group=OVER_MANY,
     code=(
         alignments.word_weights,
         alignments.make_links,
