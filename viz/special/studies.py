@@ -113,7 +113,7 @@ def scaling_chart(
             name="end of a run",
             mode="markers+text",
             text=list(runs),
-            textposition="top right",
+            textposition=["top right"] * (len(runs) - 1) + ["bottom left"],
             marker={"color": colours, "size": 10},
             showlegend=False,
             hover=hover + "parameters<br>%{text}",

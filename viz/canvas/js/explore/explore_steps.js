@@ -28,7 +28,7 @@ class Steps {
       const { title, why } = this.titles[index];
       title.replaceChildren(element("span", "number", String(index + 1)), subscripted(box.title));
       title.setAttribute("aria-label", `${index + 1}, ${box.title.replace(/_/g, " ")}: ${tr("open the full matrices")}`);
-      why.textContent = box.why;
+      why.textContent = why.title = box.why;
     });
     this.blocks.forEach((block) => this.drawBlock(block));
     this.labels.forEach(({ node, key }) => this.drawLabel(node, key));
