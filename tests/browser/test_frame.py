@@ -252,3 +252,25 @@ def test_on_a_phone_nothing_lies_on_the_drawer_and_its_menu_is_the_one_at_the_fo
     # Streamlit's own menu is folded, and its fold speaks English.
     assert not page.get_by_test_id("stSidebarNav").is_visible()
     assert page.locator(".st-key-foot-menu").is_visible()
+
+
+@pytest.mark.parametrize("language", ["de", "zh"])
+def test_what_the_frame_says_itself_is_in_the_language_of_the_app(language: str, server: str, visitor: Visitor) -> None:
+    """Names for a screen reader, and what a chart's buttons say."""
+    visitor.visit(f"{server}/masks?lang={language}")
+    named = "Help for|Collapse sidebar|App pages|^Help$|^Open$|^Pan$|^Zoom in$|^Zoom out$|^Reset axes$|^Fullscreen$"
+    visitor.page.wait_for_function(
+        """english => [...document.querySelectorAll("[aria-label], .modebar-btn[data-title]")].every((node) =>
+            ![node.ariaLabel, node.dataset.title].some((text) => text && RegExp(english).test(text)))""",
+        arg=named,
+    )
+
+
+def test_on_a_phone_the_menu_at_the_foot_marks_where_one_is(server: str, visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    for address, section in (("masks", "Attention"), ("what_if", "Model"), ("glossary", "Learn")):
+        visitor.visit(f"{server}/{address}")
+        marked = visitor.page.locator(".st-key-foot-menu button:visible").evaluate_all(
+            "all => all.filter((each) => getComputedStyle(each).boxShadow !== 'none').map((each) => each.innerText)"
+        )
+        assert [label.split()[-1] for label in marked] == [section]
