@@ -8,8 +8,9 @@ from viz.figure import StableFigure
 from viz.heatmap import MOST_KEYS, slanted_room
 from viz.tokens import MOST_ROOM
 
-MOST_TITLE, MOST_ON_PHONE = 95, 38
-"""characters of a title below an axis as wide as a figure, beside the sidebar of a small screen and on a phone"""
+MOST_TITLE, MOST_ON_PHONE, LEAST_TITLE = 43, 38, 26
+"""characters of a title below an axis as wide as a figure, which may stand beside another, next to the sidebar of a small
+screen; the same on a phone; and below any axis"""
 
 TALLEST = 300
 """pixels of a panel, on a screen that is about as wide"""
@@ -82,12 +83,12 @@ def fold_titles(figure: StableFigure, most: int) -> StableFigure:
         most: characters that have room below an axis as wide as the figure.
     """
     content = figure.to_dict()
-    axes = {
-        name: axis | {"title": axis["title"] | {"text": _in_two_lines(axis["title"]["text"])}}
-        for name, axis in content["layout"].items()
-        if name.startswith("xaxis") and isinstance(axis.get("title"), Mapping) and axis["title"].get("text")
-        if len(axis["title"]["text"]) > most * (axis["domain"][1] - axis["domain"][0] if "domain" in axis else 1)
-    }
+    axes = {}
+    for name, axis in content["layout"].items():
+        title = axis.get("title") if name.startswith("xaxis") else None
+        start, end = axis.get("domain", (0, 1)) if title else (0, 1)
+        if isinstance(title, Mapping) and len(title.get("text") or "") > max(most * (end - start), LEAST_TITLE):
+            axes[name] = axis | {"title": title | {"text": _in_two_lines(title["text"])}}
     return StableFigure(content | {"layout": content["layout"] | axes}) if axes else figure
 
 
