@@ -9,8 +9,8 @@ from viz.heatmap import MOST_KEYS, slanted_room
 from viz.tokens import MOST_ROOM
 
 MOST_TITLE, MOST_ON_PHONE, LEAST_TITLE = 43, 38, 26
-"""characters of a title below an axis as wide as a figure, which may stand beside another, next to the sidebar of a small
-screen; the same on a phone; and below any axis"""
+"""characters of a title below an axis as wide as its figure, which may be one of two beside the sidebar; the same on a
+phone; and below any axis"""
 
 TALLEST = 300
 """pixels of a panel, on a screen that is about as wide"""
