@@ -1,8 +1,8 @@
 """Learn: lessons on real runs, from a dot product to what is asked in interviews."""
 
+from pages.frame.beside.course_builder import compose, offer_changes
 from pages.frame.beside.learn import present_lessons, present_station, show_foot, show_lessons, show_station
 from pages.frame.course.course import show_overview
-from pages.frame.course.course_builder import compose, offer_changes
 from pages.frame.open_page import open_page
 from pages.frame.questions.opened_station import current_station
 from pages.widgets.controls import link_token

@@ -8,6 +8,10 @@ from viz.figure import StableFigure
 from viz.heatmap import MOST_KEYS, slanted_room
 from viz.tokens import MOST_ROOM
 
+MOST_TITLE, MOST_ON_PHONE, LEAST_TITLE = 43, 38, 26
+"""characters of a title below an axis as wide as its figure, which may be one of two beside the sidebar; the same on a
+phone; and below any axis"""
+
 TALLEST = 300
 """pixels of a panel, on a screen that is about as wide"""
 TITLE, LEGEND, TICKS, AXIS_TITLE, BAR = 30, 90, 26, 24, 62
@@ -69,6 +73,30 @@ def thin(figure: StableFigure) -> StableFigure:
         if name.startswith("xaxis") and isinstance(axis.get("ticktext"), list) and len(axis["ticktext"]) > MOST_KEYS
     }
     return StableFigure(content | {"layout": content["layout"] | axes}) if axes else figure
+
+
+def fold_titles(figure: StableFigure, most: int) -> StableFigure:
+    """The figure with the title of each horizontal axis in two lines, where its axis is too short for one.
+
+    Args:
+        figure: with its language's words.
+        most: characters that have room below an axis as wide as the figure.
+    """
+    content = figure.to_dict()
+    axes = {}
+    for name, axis in content["layout"].items():
+        title = axis.get("title") if name.startswith("xaxis") else None
+        start, end = axis.get("domain", (0, 1)) if title else (0, 1)
+        if isinstance(title, Mapping) and len(title.get("text") or "") > max(most * (end - start), LEAST_TITLE):
+            axes[name] = axis | {"title": title | {"text": _in_two_lines(title["text"])}}
+    return StableFigure(content | {"layout": content["layout"] | axes}) if axes else figure
+
+
+def _in_two_lines(title: str) -> str:
+    """Broken at the space nearest to its middle; one that has a line break or no space stays."""
+    spaces = [place for place, letter in enumerate(title) if letter == " "] if "<" not in title else []
+    middle = min(spaces, key=lambda place: abs(place - len(title) / 2), default=None)
+    return title if middle is None else f"{title[:middle]}<br>{title[middle + 1 :]}"
 
 
 def _stands_on(legend: Mapping[str, Any], axis: Mapping[str, Any]) -> bool:

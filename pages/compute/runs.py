@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from model.analysis.heads.many_sentences import most_telling_head
 from model.checkpoints import store
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import freeze_loaded_objects
@@ -143,6 +144,17 @@ def expected_seconds(opened: Checkpoint, tokens: int) -> float:
 def first_new_tokens(opened: Checkpoint) -> int:
     """How many tokens the sidebar asks a language model for at first."""
     return max(1, min(NEW_TOKENS, WEIGHTS_READ // sum(opened.parameters_by_part().values())))
+
+
+@shared_result()
+def first_head(opened: Checkpoint) -> tuple[int, ...]:
+    """Layer and head on which the sidebar begins; empty: on the first.
+
+    A model with one kind of attention begins on its most telling head. With several kinds, a head of one says nothing
+    about the same layer and head of another.
+    """
+    found = most_telling_head(opened) if len(opened.kinds) == 1 else None
+    return found[1:] if found else ()
 
 
 @shared_result()

@@ -35,8 +35,9 @@ from pages.compute.runs import (
 from pages.compute.trace_file import named_trace_file, tokens_of
 from pages.frame.address.menu import route, runs_as_page
 from pages.frame.bar.bar import note_tokens, show_bar
-from pages.frame.course.course import show_course
+from pages.frame.course.course import overview_title, show_course
 from pages.frame.questions.guess_first import guess_first
+from pages.frame.questions.opened_station import current_station
 from pages.frame.sidebar.opened_model import CHECKPOINT, VISIT, opened_checkpoint, opened_device
 from pages.frame.sidebar.sidebar import Inputs, current_inputs
 from pages.frame.sidebar.tour import show_tour
@@ -291,11 +292,15 @@ def _ran_again(changes: str, count: int, writes: bool) -> str:
 def _show_header(file: str, translator: Translator | None) -> None:
     page = page_of(file)
     _link_ways(page, translator)
-    st.title(_named(tr(page.heading), translator), anchor=False, help=tr(page.look_for))
+    course = overview_title() if page.path.endswith("learn.py") and current_station() is None else ""
+    if course:
+        st.set_page_config(page_title=f"{course} · Attention Explorer")
+    heading = as_markdown(course) or tr(page.heading)
+    st.title(_named(heading, translator), anchor=False, help=None if course else tr(page.look_for))
     if page.answer:
         with st.container(key="answer"):
             _line.set(st.empty())
-    elif not page.question:
+    elif not page.question and not course:
         st.markdown(tr(page.look_for))
     if not show_course(file):
         show_tour(page.path)

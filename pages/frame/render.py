@@ -106,10 +106,7 @@ def show_page(
     else:
         titles = {title: partial(_draw_tab, run, some, chosen, (), builders) for title, some in together.items()}
         titles |= {title: partial(_draw_widgets, run, show, chosen, code) for title, show in widgets.items()}
-        groups: dict[str, list[str]] = {}
-        for title, some in together.items():
-            groups.setdefault(some[0].group, []).append(title)
-        tabs(titles, page.tabs_key, default=page.first_tab or None, groups=groups)
+        tabs(titles, page.tabs_key, default=page.first_tab or None)
     for view in views if not presents() else ():
         # What only another run has belongs to another scheme of positions, say, and is no gap of this model.
         if missing := [need for need in view.missing(run) if isinstance(need, Need)]:

@@ -162,8 +162,6 @@ class View:
     """what computes it, for “Show the code”; a function of the run, and of controls, where it depends on these"""
     tab: str = ""
     """title of the tab in which it stands below others, each in a frame; empty: it is a tab of its own"""
-    group: str = ""
-    """title of the tabs that stand in one row with its own, on a page with several such rows"""
     needs: tuple[Need | Part, ...] = ()
     """of the opened model and of the run; without them the tab is not offered"""
     on_request: OnRequest | None = None

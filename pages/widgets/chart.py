@@ -10,7 +10,7 @@ import streamlit as st
 from model.checkpoints.store import shown_name
 from pages.widgets.present import presents
 from viz.figure import StableFigure, darken, selectable
-from viz.stack import stack, thin
+from viz.stack import MOST_ON_PHONE, MOST_TITLE, fold_titles, stack, thin
 
 HERE = "here"
 """key of the component that knows the browser's window"""
@@ -66,6 +66,8 @@ def chart(
         figure = darken(figure)
     if is_narrow() and not presents():
         figure, roomy = thin(stack(figure) if roomy else figure), False
+    if isinstance(figure, StableFigure) and not presents():
+        figure = fold_titles(figure, MOST_ON_PHONE if is_narrow() else MOST_TITLE)
     if on_select != "ignore":
         figure = selectable(figure)
     shown = {"key": key, "theme": None, "config": config, "alt": alt}

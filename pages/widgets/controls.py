@@ -414,7 +414,6 @@ def tabs(
     key: str,
     *args: Any,
     default: str | None = None,
-    groups: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Any:
     """One tab per view; only the open tab's function runs.
 
@@ -423,14 +422,11 @@ def tabs(
         key: of the session and of the URL.
         *args: what each function is called with.
         default: the tab that is open initially; the first one if not given.
-        groups: English title -> English titles of the tabs that stand in one row; of several rows one is shown, below
-            their titles.
 
     Returns:
         what the open tab's function returned.
     """
     views, default = {tr(title): show for title, show in views.items()}, default and tr(default)
-    groups = {tr(group): list(map(tr, titles)) for group, titles in groups.items()}
     if "d_k" in (older := st.query_params.get(key, "")):  # as titles of tabs once wrote it
         st.query_params[key] = older.replace("d_k", "dₖ")
     register(key, default or next(iter(views)))
@@ -438,8 +434,6 @@ def tabs(
         del st.query_params[OPEN_TAB]
         if asked in views:
             st.session_state[key] = asked
-    if len(groups) > 1:
-        _choose_group(groups, key)
     for tab, show in zip(
         st.tabs(list(views), default=default, key=key, bind="query-params"), views.values(), strict=True
     ):
@@ -447,23 +441,6 @@ def tabs(
             with tab:
                 return show(*args)
     return None
-
-
-def _choose_group(groups: Mapping[str, Sequence[str]], key: str) -> None:
-    """Draw the titles of the groups of tabs, and hide the tabs of the others; the link names the tab alone."""
-    state, of_group = st.session_state, f"{key}-group"
-    at = state.get(key, st.query_params.get(key))
-    state[of_group] = next((group for group, titles in groups.items() if at in titles), next(iter(groups)))
-
-    def open_first() -> None:
-        state[key] = groups[state[of_group]][0]
-
-    with st.container(key="tab-groups"):
-        options = {"label_visibility": "collapsed", "required": True, "on_change": open_first}
-        chosen = st.segmented_control(tr("Tabs"), list(groups), key=of_group, **options)
-        places = enumerate((group for group, titles in groups.items() for _ in titles), 1)
-        hidden = ", ".join(f".stTabs [role=tab]:nth-child({place})" for place, group in places if group != chosen)
-        st.html(f"<style>[data-testid=stMain] :is({hidden}) {{ display: none; }}</style>")
 
 
 def box(label: str, key: str, show: Callable[..., Any], *args: Any, icon: str | None = None) -> None:
@@ -575,9 +552,14 @@ def explained_table(table: Table, key: str, alt: str, on_select: Callable[[], No
     st.dataframe(_styled(table.frame, forms), **shown, **options)
 
 
+def former_default(key: str, otherwise: Any = None) -> Any:
+    """What a control had as its default when it was last drawn."""
+    return st.session_state.get(DEFAULTS, {}).get(key, otherwise)
+
+
 def follow_default(key: str, default: Any) -> None:
     """Before its control is drawn: a value that still is the former default becomes the new one."""
-    former = st.session_state.get(DEFAULTS, {}).get(key, default)
+    former = former_default(key, default)
     if former != default and st.session_state.get(key) == former:
         st.session_state[key] = default
 

@@ -1,4 +1,5 @@
-"""What nobody can read or reach on a page: text that its box cuts, words that lie on one another, links that are none.
+"""What nobody can read or reach on a page: text that its box cuts, words that lie on one another, links that are none,
+and a chart's buttons on a control.
 
 `watch_canvases` has to be in a window before its page: what a canvas shows is known by what it was asked to draw.
 """
@@ -112,6 +113,18 @@ CUTS = """() => {
       const low = Math.min(one.rect.height, other.rect.height);
       if (wide > 3 && tall > 0.4 * low)
         found.push(["on another", place(one.node), `${one.text.slice(0, 30)} | ${other.text.slice(0, 30)}`]);
+    }
+  }
+  // What a chart's buttons lie on while they are shown.
+  const acts = (node) => node.matches("button, input, label, a[href], [role=tab]");
+  const controls = inside(main).filter((each) => acts(each) && shown(each));
+  for (const bar of main.querySelectorAll(".modebar")) {
+    const own = bar.getBoundingClientRect();
+    for (const control of controls.filter((each) => own.width && !each.closest(".js-plotly-plot"))) {
+      const { left, top, right, bottom } = control.getBoundingClientRect();
+      const wide = Math.min(own.right, right) - Math.max(own.left, left);
+      if (wide > 3 && Math.min(own.bottom, bottom) - Math.max(own.top, top) > 3)
+        found.push(["buttons on a control", place(bar), control.textContent.trim().slice(0, 60)]);
     }
   }
   // A table's canvas scrolls, and a click on a cell shows all of it.

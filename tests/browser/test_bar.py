@@ -160,3 +160,20 @@ def test_what_is_at_work_on_the_home_page_leaves_the_bar_and_the_tour_free(serve
         for one in (words, visitor.page.get_by_role("button", name="Search"), visitor.page.locator(".st-key-tour-line"))
     )
     assert box["y"] >= max(found["y"] + found["height"], tour["y"] + tour["height"])
+
+
+@pytest.mark.parametrize(("dialog", "saves"), [("Export", "Save masks-"), ("Export", "NPZ"), ("Share", "PNG")])
+def test_after_a_download_escape_closes_its_dialog_and_the_focus_is_where_it_began(
+    dialog: str, saves: str, server: str, visitor: Visitor
+) -> None:
+    """While the file is made its button is disabled, and would leave the focus to the page."""
+    visitor.visit(f"{server}/masks")
+    opens = visitor.page.locator(".st-key-bar").get_by_role("button", name=dialog).first
+    opens.press("Enter")
+    save = visitor.page.get_by_role("dialog").get_by_role("button", name=saves)
+    with visitor.page.expect_download():
+        save.press("Enter")
+    visitor.page.wait_for_function("saves => document.activeElement.textContent.includes(saves)", arg=saves)
+    visitor.page.keyboard.press("Escape")
+    visitor.page.get_by_role("dialog").wait_for(state="detached")
+    visitor.page.wait_for_function("opens => opens.contains(document.activeElement)", arg=opens.element_handle())

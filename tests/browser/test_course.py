@@ -3,6 +3,7 @@
 import csv
 import re
 
+from pages.frame.bar.share import qr_code
 from tests.browser.conftest import Visitor, heading_of, query
 
 
@@ -25,7 +26,7 @@ def test_a_teacher_makes_a_course_and_a_student_answers_it(server: str, visitor:
         page.get_by_label(re.compile(label)).first.fill(text)
         page.keyboard.press("Enter")
         visitor.settle()
-    link = page.get_by_test_id("stCode").filter(has_text="/learn?course=").inner_text().strip()
+    link = page.get_by_label("Link to the course").inner_text().strip()
 
     # Of the teacher, the student has the link alone.
     page.evaluate("localStorage.clear(), sessionStorage.clear()")
@@ -50,6 +51,32 @@ def test_a_teacher_makes_a_course_and_a_student_answers_it(server: str, visitor:
     assert [(row["view"], row["question"], row["answer"]) for row in rows] == [
         ("Softmax and temperature", "Which weight falls?", '\'=the "largest"')
     ]
+
+
+def test_the_link_of_a_course_is_copied_tried_and_scanned_as_any_other_and_its_page_has_its_title(
+    server: str, visitor: Visitor
+) -> None:
+    page = visitor.page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    visitor.visit(f"{server}/learn?course_title=Two+*looks*")
+    page.get_by_text("For teachers").click()
+    page.get_by_label("Address of a view").fill(f"{server}/masks?source=a+cat")
+    page.get_by_role("button", name="Add", exact=True).click()
+    link = page.get_by_label("Link to the course").inner_text().strip()
+    page.get_by_role("button", name="Copy link").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == link
+    page.get_by_text("Opens the course on a phone.").wait_for()
+    with page.expect_download() as code:
+        page.get_by_role("button", name="PNG").click()
+    assert code.value.path().read_bytes() == qr_code(link)
+    with page.context.expect_page() as tab:
+        page.get_by_role("link", name="Try it").click()
+    tab.value.get_by_role("heading", name="Two *looks*").wait_for()
+    assert tab.value.url == link
+    assert tab.value.title().startswith("Two *looks*")
+    tab.value.close()
+    page.context.clear_permissions()
 
 
 def test_an_embedded_view_stands_alone(server: str, visitor: Visitor) -> None:

@@ -16,6 +16,7 @@ LOOKS = [*product(languages(), WIDTHS, ("light", "dark"))]
 FAULTS = {
     "cut": "<p style='width: 40px; overflow: hidden; white-space: nowrap'>a long sentence</p>",
     "on another": "<p>one text</p><p style='position: relative; top: -34px'>another text</p>",
+    "buttons on a control": "<button>one</button><div class='modebar' style='margin-top: -9px; height: 20px'></div>",
     "no link": "<p style='text-decoration: underline'>no link</p>",
 }
 RIGHT = """<p>a sentence</p> <p><a href='#x'>a link</a></p> <p style='width: 40px; overflow: auto'>a long sentence</p>

@@ -181,3 +181,15 @@ def test_all_fits_its_place(width: int, height: int, server: str, visitor: Visit
     if width >= 1280:
         assert box["y"] + box["height"] <= height
         assert picture.locator(".chain").evaluate("node => node.scrollHeight <= node.clientHeight")
+
+
+def test_on_a_phone_an_edge_beyond_which_keys_lie_says_so(server: str, visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    visitor.visit(f"{server}/?{urlencode({'source': 'A dog runs through the snow and a cat sleeps.', 'key': 0})}")
+    edges = visitor.page.locator(".edges")
+    for end, sides in (("0", ["after"]), ("60", ["after", "before"]), ("1e9", ["before"])):
+        edges.locator(".scroller").evaluate("(box, end) => { box.scrollLeft = end; }", end)
+        for side in ("before", "after"):
+            edges.and_(visitor.page.locator(f"[data-{side}]")).wait_for(state="visible" if side in sides else "hidden")
+    visitor.visit(f"{server}/?source=a")
+    visitor.page.locator(".edges:not([data-before], [data-after])").wait_for()

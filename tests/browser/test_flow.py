@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.browser.conftest import Visitor, heading_of, wait_for_query
+from tests.browser.conftest import Visitor, heading_of, query, wait_for_query
 
 CHOSEN = {"source": "A dog & a cat.", "layer": "1", "head": "2", "tau": "2"}
 OFF = '[["HeadGate",{"gate":0.0,"kind":"encoder_self","layer":1,"head":2}]]'
@@ -135,3 +135,30 @@ def test_shift_and_an_arrow_choose_layer_and_head_but_not_while_somebody_types(s
     wait_for_query(visitor, {"kind": "Cross", "layer": "1", "head": "2"})
     assert visitor.page.locator("[data-testid=stTopNavSection][data-current]").inner_text() == "Attention"
     assert visitor.page.get_by_role("slider", name="Head").get_attribute("aria-valuetext") == "2"
+
+
+@pytest.mark.parametrize("page", ["continue_text", "fill_in"])
+def test_the_first_head_of_a_model_of_one_text_is_in_no_link_and_the_first_layer_is(
+    page: str, shipped_server: str, visitor: Visitor
+) -> None:
+    """What the sidebar begins with follows from the model; a link names what somebody chose."""
+    visitor.visit(f"{shipped_server}/{page}")
+
+    sidebar = visitor.page.get_by_test_id("stSidebar")
+
+    def place() -> list[str]:
+        sliders = (sidebar.get_by_role("slider", name=name) for name in ("Layer", "Head"))
+        return [slider.get_attribute("aria-valuetext") for slider in sliders]
+
+    begins = place()
+    assert begins != ["0", "0"]
+    assert not {"layer", "head"} & query(visitor).keys()
+    with visitor.rerun():
+        sidebar.get_by_role("slider", name="Layer").press("Home")
+    visitor.page.wait_for_url("**layer=0**")
+    visitor.visit(visitor.page.url)
+    assert place() == ["0", begins[1]]
+    with visitor.rerun():
+        sidebar.get_by_role("button", name="Reset").click()
+    visitor.visit(f"{shipped_server}/{page}")
+    assert place() == begins

@@ -1,9 +1,11 @@
 """Around every page, in Chromium: pages that the model lacks, text that was not run, links to tabs."""
 
+from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
 
+from model.checkpoints.store import CHECKPOINTS_VARIABLE
 from model.checkpoints.translator import Translator
 from pages import PAGES, Page
 from pages.frame.address.here import lacking
@@ -70,8 +72,13 @@ TALLER: dict[str, dict[str, str]] = {
 
 
 def test_the_menu_greys_the_pages_that_the_model_lacks_with_the_reason_and_they_still_open(
-    server: str, visitor: Visitor, translator: Translator
+    server: str,
+    visitor: Visitor,
+    translator: Translator,
+    saved_checkpoints: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(saved_checkpoints))
     visitor.visit(f"{server}/masks")
     lacks = lacking(translator.features)
     assert lacks
@@ -221,3 +228,49 @@ def test_all_of_the_sidebar_is_on_the_screen_of_a_laptop_with_a_change_at_work(
     sidebar.locator(".st-key-remove-0 button").first.wait_for()
     boxes = [button.bounding_box() for button in sidebar.get_by_role("button").all() if button.is_visible()]
     assert max(box["y"] + box["height"] for box in boxes) <= 700
+
+
+HIDDEN_BELOW = """(box) => [...box.querySelectorAll("button, textarea, input, label, p")].filter((node) => {
+  const { left, top, width, height } = node.getBoundingClientRect();
+  const [x, y] = [left + width / 2, top + height / 2];
+  const shown = node.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && width && y < innerHeight;
+  return shown && !box.contains(document.elementFromPoint(x, y));
+}).map((node) => node.textContent)"""
+
+
+def test_on_a_phone_nothing_lies_on_the_drawer_and_its_menu_is_the_one_at_the_foot(
+    server: str, visitor: Visitor
+) -> None:
+    page = visitor.page
+    page.set_viewport_size({"width": 390, "height": 844})
+    visitor.visit(f"{server}/masks?lang=de")
+    page.get_by_test_id("stExpandSidebarButton").click()
+    drawer = page.locator("[data-testid=stSidebar][data-collapsed=false]")
+    drawer.get_by_role("slider").first.wait_for()
+    page.wait_for_function("box => box.getBoundingClientRect().left === 0", arg=drawer.element_handle())
+    assert drawer.evaluate(HIDDEN_BELOW) == []
+    # Streamlit's own menu is folded, and its fold speaks English.
+    assert not page.get_by_test_id("stSidebarNav").is_visible()
+    assert page.locator(".st-key-foot-menu").is_visible()
+
+
+@pytest.mark.parametrize("language", ["de", "zh"])
+def test_what_the_frame_says_itself_is_in_the_language_of_the_app(language: str, server: str, visitor: Visitor) -> None:
+    """Names for a screen reader, and what a chart's buttons say."""
+    visitor.visit(f"{server}/masks?lang={language}")
+    named = "Help for|Collapse sidebar|App pages|^Help$|^Open$|^Pan$|^Zoom in$|^Zoom out$|^Reset axes$|^Fullscreen$"
+    visitor.page.wait_for_function(
+        """english => [...document.querySelectorAll("[aria-label], .modebar-btn[data-title]")].every((node) =>
+            ![node.ariaLabel, node.dataset.title].some((text) => text && RegExp(english).test(text)))""",
+        arg=named,
+    )
+
+
+def test_on_a_phone_the_menu_at_the_foot_marks_where_one_is(server: str, visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    for address, section in (("masks", "Attention"), ("what_if", "Model"), ("glossary", "Learn")):
+        visitor.visit(f"{server}/{address}")
+        marked = visitor.page.locator(".st-key-foot-menu button:visible").evaluate_all(
+            "all => all.filter((each) => getComputedStyle(each).boxShadow !== 'none').map((each) => each.innerText)"
+        )
+        assert [label.split()[-1] for label in marked] == [section]

@@ -122,6 +122,12 @@ def test_this_checkpoint_stands_last_among_the_trainings_with_the_operations_of_
     assert own["row"]["operations"] == signed(6 * parameters * own["tokens"], ".1e")
 
 
+def test_the_numbers_that_the_headline_compares_stand_beside_the_names(run: Run) -> None:
+    table = trainings(run).shows["trainings"]
+    assert [*table.frame.columns[:2]] == ["model", "operations"]
+    assert table.pinned == ("model",)
+
+
 def test_operations_have_no_more_digits_than_their_estimate(run: Run) -> None:
     said = [cell for cell in trainings(run).shows["trainings"].frame["operations"] if cell]
     assert len(said) >= 4

@@ -1,6 +1,5 @@
 """The page on heads without a browser: its map is the run's tensor in every look, its words say what was left out."""
 
-import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +16,6 @@ from model.analysis.heads.many_sentences import SCORES, score_arrays
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, load_checkpoint
 from model.run import Run
 from model.trace import KIND_TITLES as KINDS
-from pages.views import views_of
 from pages.views.attention.heads_and_layers import aligned, all_heads, heads, many
 from tests.model.checkpoints.huggingface.folders import save_family
 from tests.pages.figures import figure, numbers, words
@@ -292,22 +290,3 @@ def test_gold_that_comes_with_a_checkpoint_is_offered_first_and_its_faults_are_n
     assert set(result.facts["baselines"]) == {"diagonal", "silver"}
     gold.write_text("A dog.\tEin Hund.\t0-9\n", encoding="utf-8")
     assert "alignments.tsv, line 1: '0-9' names word 9" in aligned(run).facts["problem"]
-
-
-def test_every_tab_opens_by_its_link_in_the_row_of_its_group(open_app: Callable) -> None:
-    """The tabs stand in two rows, of which one is shown."""
-    rows: dict[str, list[str]] = {}
-    for one in views_of("pages.views.attention.heads_and_layers"):
-        rows.setdefault(one.group, []).append(one.title)
-    assert len(rows) == 2
-    everything = [title for titles in rows.values() for title in titles]
-    app = open_app(PAGE, **SENTENCE)
-    for group, titles in rows.items():
-        app.segmented_control(key="heads_part-group").set_value(group).run()
-        assert not app.exception
-        assert [tab.label for tab in app.tabs] == everything
-        (style,) = (one.proto.body for one in app.get("html") if "role=tab" in one.proto.body)
-        hidden = {everything[int(place) - 1] for place in re.findall(r"nth-child\((\d+)\)", style)}
-        assert hidden == set(everything) - set(titles)
-        linked = open_app(PAGE, **SENTENCE, heads_part=titles[-1])
-        assert linked.segmented_control(key="heads_part-group").value == group

@@ -10,7 +10,7 @@ import pytest
 from viz.figure import StableFigure, curve, figure, grid
 from viz.forms import Map, Maps, Scale
 from viz.heatmap import MOST_KEYS
-from viz.stack import LEGEND, TALLEST, stack, thin
+from viz.stack import LEGEND, TALLEST, fold_titles, stack, thin
 
 NAMES = [f"{place} token" for place in range(7)]
 VALUES = np.linspace(0, 1, 49, dtype=np.float32).reshape(7, 7)
@@ -93,3 +93,20 @@ def test_no_more_labels_stand_below_a_map_than_have_room_and_each_at_its_token(c
     assert 0 < len(axis["ticktext"]) <= MOST_KEYS
     assert axis["ticktext"] == [names[place] for place in axis["tickvals"]]
     assert axis["tickvals"][0] == 0
+
+
+@pytest.mark.parametrize(("count", "most", "lines"), [(1, 30, 1), (1, 29, 2), (2, 60, 2), (2, 80, 1)])
+def test_a_title_that_is_longer_than_its_axis_has_two_lines_and_the_same_words(
+    count: int, most: int, lines: int
+) -> None:
+    said = "tokens that were read, in all."
+    drawn = figure([curve([0], [0], "one", "#000000")], grid(1, count), xaxis={"title": said}).to_dict()
+    title = fold_titles(StableFigure(drawn), most).to_dict()["layout"]["xaxis"]["title"]["text"]
+    assert title.split("<br>") == ([said] if lines == 1 else ["tokens that were", "read, in all."])
+
+
+def test_one_long_word_is_not_broken() -> None:
+    drawn = StableFigure(
+        figure([curve([0], [0], "one", "#000000")], xaxis={"title": "Gleitkommaoperationen"}).to_dict()
+    )
+    assert fold_titles(drawn, 9).to_dict() == drawn.to_dict()

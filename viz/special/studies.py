@@ -14,6 +14,8 @@ Array = np.ndarray
 
 HEAD, FOOT = 44, 56
 """pixels above and below the rows"""
+TABS = 40
+"""pixels that the second row of the page's tabs takes"""
 OURS, PAPER, FIT = OKABE_ITO[0], OKABE_ITO[5], OKABE_ITO[5]
 
 
@@ -67,7 +69,7 @@ def ablation_chart(names: Sequence[str], measures: Mapping[str, tuple[Sequence[A
         axes,
         panels("yaxis", range(1, len(measures) + 1), {"autorange": "reversed", "showgrid": True}),
         shapes=bands,
-        height=HEAD + min(34 * len(names), TALLEST - HEAD - FOOT) + FOOT,
+        height=HEAD + min(34 * len(names), TALLEST - TABS - HEAD - FOOT) + FOOT,
         margin={"t": HEAD, "b": FOOT},
         legend=LEGEND_ABOVE,
     )
@@ -111,7 +113,7 @@ def scaling_chart(
             name="end of a run",
             mode="markers+text",
             text=list(runs),
-            textposition="top right",
+            textposition=["top right"] * (len(runs) - 1) + ["bottom left"],
             marker={"color": colours, "size": 10},
             showlegend=False,
             hover=hover + "parameters<br>%{text}",

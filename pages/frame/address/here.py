@@ -9,6 +9,7 @@ from model.needs import Need
 from model.run import Place
 from model.trace import Kind
 from pages import PAGES
+from pages.compute.runs import checkpoint_by_config
 from pages.frame.address.menu import HOME
 from pages.views import OPEN_SECTION, section_key
 from pages.widgets.canvas import component
@@ -58,9 +59,15 @@ def show_here(
 
 
 def lacking(features: Collection[Need]) -> dict[str, str]:
-    """The last part of a page's address -> what it needs and a model with these features does not have."""
+    """The last part of a page's address -> what it needs and a model with these features does not have.
+
+    A page of Explore that opens a model of its own lacks nothing.
+    """
     missing = {
-        page: [need for need in page.needs if need not in features] for pages in PAGES.values() for page in pages
+        page: [need for need in page.needs if need not in features]
+        for pages in PAGES.values()
+        for page in pages
+        if page not in PAGES["Explore"] or checkpoint_by_config(page.needs) is None
     }
     return {
         "" if page == HOME else page.name: tr("Needs {parts}, which this model does not have", parts=listed(needs))

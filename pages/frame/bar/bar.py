@@ -80,7 +80,8 @@ def _show_foot_menu(here: Page, pages: Mapping[str, "st.Page"]) -> None:
     linked_pages.set(pages)
     with st.container(key="foot-menu", horizontal=True, gap=None):
         for label, (icon, sections) in FOOT.items():
-            name, look = f"foot-{here.name}-{label}", {"icon": f":material/{icon}:", "width": "stretch"}
+            mark = "-here" if any(here in PAGES[section] for section in sections) else ""
+            name, look = f"foot-{here.name}-{label}{mark}", {"icon": f":material/{icon}:", "width": "stretch"}
             entry = st.popover(tr(label), key=name, on_change="rerun", **look)
             if entry.open:
                 with entry:

@@ -43,19 +43,18 @@ def share(page: Page, translator: Translator | None, request: Request, place: Pl
         place: the chosen head.
     """
     too_long = texts_not_in_link()
-    promise = tr(
+    lost = tr(
         "Opens this page with your settings, but not with your text: a link has room for {most:,} characters. "
         "After a reload the text is gone. This run's file keeps what the model read.",
         most=LONGEST_IN_LINK,
     )
-    component("share")(
-        key="share", data={"promise": promise if too_long else tr("Opens this page with your texts and settings.")}
+    show_link(
+        "share", tr("Link to this view"), lost if too_long else tr("Opens this page with your texts and settings.")
     )
     if too_long and translator:
         _offer_trace_file(translator, request)
     address = this_address()
-    if where := where_it_works(urlsplit(address).hostname or ""):
-        st.info(where, icon=":material/info:")
+    say_where_it_works(address)
     if translator and not too_long and (site := site_address(translator, request, place)):
         st.link_button(
             tr("In a web page that needs no server"),
@@ -65,12 +64,30 @@ def share(page: Page, translator: Translator | None, request: Request, place: Pl
         )
     link, code, course = st.tabs([tr("QR code"), tr("In a page of your own"), tr("In a course")])
     with link:
-        _show_qr_code(address)
+        show_qr_code("qr", address, tr("Opens this view on a phone."))
     with code:
         st.markdown(tr("This view alone, without menu and bar, for a page or a learning platform that takes HTML:"))
         st.code(frame_of(address, page.title), language="html", wrap_lines=True)
     with course:
         _offer_course(page)
+
+
+def show_link(key: str, name: str, promise: str, address: str = "") -> None:
+    """A link, and a button that copies it.
+
+    Args:
+        key: of the session.
+        name: of the link, for a screen reader.
+        promise: what it opens, in a sentence.
+        address: where it leads; empty: to what is on screen, which it follows.
+    """
+    component("share")(key=key, data={"name": name, "promise": promise, "address": address})
+
+
+def say_where_it_works(address: str) -> None:
+    """Where it leads nowhere from another machine or network: that, in a sentence."""
+    if where := where_it_works(urlsplit(address).hostname or ""):
+        st.info(where, icon=":material/info:")
 
 
 def this_address() -> str:
@@ -139,7 +156,8 @@ def frame_of(address: str, title: str) -> str:
     )
 
 
-def _show_qr_code(address: str) -> None:
+def show_qr_code(key: str, address: str, caption: str) -> None:
+    """The QR code of an address, and a button that saves it; or why there is none."""
     picture = qr_code(address)
     if picture is None:
         text = tr(
@@ -149,8 +167,10 @@ def _show_qr_code(address: str) -> None:
         )
         st.info(text, icon=":material/content_cut:")
         return
-    st.image(picture, caption=tr("Opens this view on a phone."), width="content")
-    st.download_button("PNG", data=picture, file_name="qr-code.png", mime="image/png", key="qr-png", on_click="ignore")
+    st.image(picture, caption=caption, width="content")
+    st.download_button(
+        "PNG", data=picture, file_name="qr-code.png", mime="image/png", key=f"{key}-png", on_click="ignore"
+    )
 
 
 def _offer_trace_file(translator: Translator, request: Request) -> None:

@@ -1,1 +1,1 @@
-"""A teacher's course: one link with views, tasks and questions; and putting one together."""
+"""A teacher's course: one link with views, tasks and questions."""

@@ -199,6 +199,15 @@ def show_overview() -> bool:
     return True
 
 
+def overview_title() -> str:
+    """What Learn is called while it shows the steps of the open course; empty: it shows none."""
+    try:
+        found = open_course()
+    except ValueError:
+        return ""
+    return (found[0].title or tr("Course")) if found and found[2] is None else ""
+
+
 def _draw(course: Course, code: str, number: int | None, here: bool) -> None:
     steps = [
         {

@@ -34,6 +34,7 @@ from pages.compute.runs import (
     NEW_TOKENS,
     Continuation,
     Request,
+    first_head,
     first_new_tokens,
     open_translator,
     run,
@@ -73,6 +74,7 @@ from pages.widgets.changes import (
 from pages.widgets.controls import (
     choice,
     follow_default,
+    former_default,
     keep_clicks,
     keep_token,
     note_text,
@@ -438,11 +440,17 @@ def _place(
     turn = {"on_change": turn_to_kind, "args": (st.session_state.get("kind"),)}
     name = control(choice, Offer(tr("Attention"), titles, first, help=tr(KIND_HELP)), "kind", **turn)
     layers, heads = (kinds[name].layers, kinds[name].heads) if kinds else ((0,), 1)
+    begins = dict(zip(("layer", "head"), (translator and first_head(translator)) or (layers[0], 0), strict=True))
+    if all(st.session_state.get(key) == former_default(key) for key in begins):
+        for key, first in begins.items():
+            follow_default(key, first)
     left, right = st.columns(2)
     explained = tr("Layer 0 is next to the input. Shift with ↑ or ↓ also moves it.")
-    layer = control(steps, Offer(tr("Layer"), {i: str(i) for i in layers}, help=explained), "layer", left)
+    offer = Offer(tr("Layer"), {i: str(i) for i in layers}, begins["layer"], help=explained)
+    layer = control(steps, offer, "layer", left)
     explained = tr("Each head of a layer has matrices, and so weights, of its own. Shift with ← or → also moves it.")
-    head = control(steps, Offer(tr("Head"), {i: str(i) for i in range(heads)}, help=explained), "head", right)
+    offer = Offer(tr("Head"), {i: str(i) for i in range(heads)}, begins["head"], help=explained)
+    head = control(steps, offer, "head", right)
     place = Place(name, layer, head)
     section = next(section for section, pages in PAGES.items() if page in pages)
     features = translator.features if translator else None

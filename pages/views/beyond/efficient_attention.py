@@ -642,7 +642,7 @@ def _cost_chart(curves: costs.CostCurves, values: Array, title: str, marked: Map
         lines,
         ("n, tokens (log)", f"{title} (log)"),
         ",.0f",
-        height=360,
+        height=350,
         marks=marks,
         log="xy",
         layout={

@@ -181,11 +181,12 @@ def trainings(run: Run) -> Result:
     rows = [
         {
             "model": one.name,
+            # Beside the names, in sight on any screen: the headline compares these.
+            "operations": "" if one.operations is None else signed(one.operations, ".1e"),
             "text": tr(one.text),
             "devices": "" if one.devices is None else f"{one.devices:,} × {one.device}",
             "device-hours": "" if one.all_hours is None else f"{one.all_hours:,.0f}",
             "divided by": one.parallel,
-            "operations": "" if one.operations is None else signed(one.operations, ".1e"),
             "from": tr(one.source),
         }
         for one in TRAININGS

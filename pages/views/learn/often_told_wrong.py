@@ -26,8 +26,8 @@ TAB = "Often told wrong"
 HALF = 65_504
 """the largest number of half precision"""
 CHANGE, EVEN = "change in log p, nats per token", "share of the entropy of equal weights"
-HEIGHT = 300
-"""pixels of a picture, of which several stand below each other"""
+HEIGHT, LABELLED = 300, 440
+"""pixels of a picture, of which several stand below each other, and of one with a long name below each bar"""
 CLOSE = 0.1
 """nats per token: less than this counts as no loss"""
 ARTICLES = {"a", "an", "the", "der", "die", "das", "den", "dem", "des", "ein", "eine", "einen", "einem", "einer"}
@@ -133,7 +133,7 @@ def sublayers(_: Run, outcome: Mapping[tuple[str, int, str], float]) -> Result:
     }
     names = [part_label(" ".join(map(str, place))) for place in outcome]
     changes = {CHANGE: np.array([*outcome.values()])}
-    bars = Bars(names, changes, ("sub-layer that is off", CHANGE), number="+.3f", what="sub-layer", height=HEIGHT)
+    bars = Bars(names, changes, ("sub-layer that is off", CHANGE), number="+.3f", what="sub-layer", height=LABELLED)
     return Result({"each": replace(bars, marks=[Mark(y=-CLOSE)])}, facts)
 
 

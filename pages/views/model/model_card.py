@@ -244,7 +244,8 @@ def sharpness(run: Run) -> Result:
     even = np.full((len(places), widest), np.nan)
     for number, place in enumerate(places):
         even[number, : len(place.evenness)] = place.evenness
-    rows = [sentence("{kind}, layer {layer}", kind=sentence(KIND_TITLES[one.kind]), layer=one.layer) for one in places]
+    names = {kind: sentence(title.removesuffix("-attention")) for kind, title in KIND_TITLES.items()}
+    rows = [sentence("{kind}, layer {layer}", kind=names[one.kind], layer=one.layer) for one in places]
     heads = [str(head) for head in range(widest)]
     scale = Scale(0, 1, WEIGHTS, "entropy<br>of a row<br>0 to 1")
     drawn = Map(even, np.isfinite(even), scale, "entropy of a row, of that of equal weights")

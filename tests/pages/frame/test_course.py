@@ -78,9 +78,9 @@ def test_a_pasted_text_that_is_no_view_is_a_sentence(address: str) -> None:
         step_at(address)
 
 
-def strip(app) -> dict | None:
-    """What the course's component shows."""
-    found = [json.loads(each.proto.json) for each in app.get("bidi_component") if each.proto.component_name == "course"]
+def strip(app, name: str = "course") -> dict | None:
+    """What the course's component shows, or another."""
+    found = [json.loads(each.proto.json) for each in app.get("bidi_component") if each.proto.component_name == name]
     return found[0] if found else None
 
 
@@ -101,6 +101,7 @@ def test_the_list_of_steps_is_on_learn_and_becomes_a_draft(open_app: Callable) -
     app = open_app("pages/learn.py", **{COURSE: encode(TWO)})
     assert not app.exception
     assert strip(app)["number"] is None
+    assert app.title[0].value == "Softmax"
     assert not [button for button in app.button if (button.key or "").startswith("lesson-")]
     next(button for button in app.button if button.label.startswith("Change this course")).click().run()
     assert not app.exception
@@ -110,7 +111,7 @@ def test_the_list_of_steps_is_on_learn_and_becomes_a_draft(open_app: Callable) -
     app.button(key="course-Earlier-1").click().run()
     app.button(key="course-remove-0").click().run()
     assert not app.exception
-    (link,) = (code.value for code in app.code if "/learn?course=" in code.value)
+    link = strip(app, "share")["address"]
     assert decode(link.split("course=")[1]) == Course("Softmax", (Step("masks", {}, "Look.", ""),))
 
 

@@ -6,12 +6,15 @@ from collections.abc import Callable
 import pytest
 
 pytest.importorskip("streamlit")
-from model.checkpoints.store import DEFAULT_CHECKPOINT, MODELS_VARIABLE, load_checkpoint
+from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, MODELS_VARIABLE, load_checkpoint
 from pages import PAGES
 from pages.compute.runs import checkpoint_by_config, checkpoint_with, open_translator
+from pages.frame.address.here import lacking
+from pages.frame.address.menu import HOME
 from pages.frame.course.course import Course, Step, encode
 from pages.lessons import lessons
 from tests.model.checkpoints.huggingface.folders import save_family
+from tests.pages.conftest import ROOT
 from tests.pages.test_pages import said
 
 FORMS = {"BERT": "fill_in", "GPT-2": "continue_text", "BART": "translate"}
@@ -145,3 +148,14 @@ def test_a_link_to_a_station_opens_the_model_that_the_station_is_about(start_wit
     app = open_app("pages/learn.py", lesson=lesson.slug, station=lesson.stations[0].slug)
     assert app.selectbox(key="checkpoint").value == DEFAULT_CHECKPOINT
     assert app.text_area(key="source").value == lesson.stations[0].source
+
+
+@pytest.mark.usefixtures("checkpoint_folder")
+def test_a_page_of_explore_is_grey_only_where_no_model_here_can_open_it(monkeypatch):
+    forms = {"" if page is HOME else page.name for page in PAGES["Explore"]}
+    features = load_checkpoint(DEFAULT_CHECKPOINT).features
+    assert forms & lacking(features).keys() == {"continue_text", "fill_in"}
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(ROOT / "checkpoints"))
+    for name in (DEFAULT_CHECKPOINT, "everyday-lm", "everyday-mlm"):
+        assert not forms & lacking(load_checkpoint(name).features).keys()
+    assert "decoding" in lacking(load_checkpoint("everyday-mlm").features)

@@ -22,7 +22,6 @@ from model.needs import Need
 from model.run import Run
 from model.trace import Array
 from pages.views import OnRequest, Result, view
-from pages.views.attention.heads_and_layers.over_sentences import OVER_MANY
 from pages.views.controls import HEAD, KIND, LAYER, choice, text
 from viz.forms import Map, Maps, Scale, Table
 from viz.labels import say_label
@@ -103,7 +102,6 @@ READINGS = {"predicts": "rows as what they predict", "reads": "rows as what they
 
 @view(
     "Which heads align words",
-    group=OVER_MANY,
     code=(
         alignments.word_weights,
         alignments.make_links,

@@ -14,7 +14,7 @@ from model.analysis.heads.head_tables import overview
 from model.run import Run
 from model.trace import Array
 from pages.views import Result, answer, view
-from pages.views.attention.heads_and_layers.mosaic import HERE, HIDE, RENORMALISE, VALUES, WORDS, _look
+from pages.views.attention.heads_and_layers.mosaic import HIDE, RENORMALISE, VALUES, WORDS, _look
 from pages.views.controls import HEAD, LAYER
 from viz.forms import Bars, Table
 from viz.labels import say_label
@@ -37,7 +37,7 @@ HELPS = {
 SHARES = ("previous", "same", "next", "special", "punctuation", "hidden", "hidden, most")
 
 
-@view("All heads in numbers", group=HERE, code=(head_summary.summarise, head_summary._measure, head_summary.name_type))
+@view("All heads in numbers", code=(head_summary.summarise, head_summary._measure, head_summary.name_type))
 def all_heads(
     run: Run,
     values: str = VALUES,
@@ -81,7 +81,7 @@ def summary_table(summaries: Sequence[HeadSummary], removed: Array | None = None
     return table.assign(rule=pd.Series([head.rule for head in summaries], dtype=object))
 
 
-@view("Rules and formulas", group=HERE, code=(head_summary.name_type,))
+@view("Rules and formulas", code=(head_summary.name_type,))
 def rules(run: Run) -> Result:
     """The formula of every number in the table, the rules that name a head, in order, and the chosen head by them."""
     limits = ("POSITIONAL", "SINK", "LOCAL", "BROAD", "MONOTONE")

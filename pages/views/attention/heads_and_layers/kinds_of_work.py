@@ -17,7 +17,7 @@ from model.analysis.heads.many_sentences import (
 from model.language import tr
 from model.run import Run
 from pages.views import Result, view
-from pages.views.attention.heads_and_layers.over_sentences import OVER_MANY, why_not_measured
+from pages.views.attention.heads_and_layers.over_sentences import why_not_measured
 from pages.views.controls import HEAD, LAYER
 from viz.forms import Table
 
@@ -31,7 +31,6 @@ WORK_HELPS = {
 
 @view(
     "Grammar and meaning",
-    group=OVER_MANY,
     code=(grammar.count_relations, grammar.meaning_correlation, grammar.kinds_of_work),
 )
 def works(run: Run) -> Result:

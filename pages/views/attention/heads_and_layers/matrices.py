@@ -10,7 +10,6 @@ from model.language import tr
 from model.run import Run
 from model.trace import Array
 from pages.views import Result, view
-from pages.views.attention.heads_and_layers.mosaic import HERE
 from viz.forms import Line, Lines
 from viz.latex import signed
 from viz.theme import OKABE_ITO
@@ -19,7 +18,6 @@ from viz.tokens import labels, numbered
 
 @view(
     "Weights of the head",
-    group=HERE,
     code=(
         head_weights.singular_values,
         head_weights._of_product,

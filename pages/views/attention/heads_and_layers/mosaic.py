@@ -27,8 +27,6 @@ from viz.labels import say_label
 from viz.special.heads_and_layers import group_texts, head_map, numbered_spans, word_names, word_rows
 from viz.tokens import decoder_names, labels
 
-HERE = later("This sentence")
-"""group of tabs"""
 MEASURES = {"weights": later("attention weight"), "norms": "‖α v W_O‖", "rollout": later("rollout")}
 VALUES = choice(
     "Numbers", {"weights": "Attention weights", "norms": "Norm-weighted", "rollout": "Rollout"}, key="heads_values"
@@ -83,7 +81,6 @@ def _reads_one_token(run: Run) -> bool:
 
 @view(
     "All heads",
-    group=HERE,
     code=(MultiHeadAttention._explicit, norm_weighted, rollout, words.merge, words.word_groups, words.hide_keys),
 )
 def heads(

@@ -25,7 +25,7 @@ from model.analysis.heads.many_sentences import (
     read_heads,
     score_arrays,
 )
-from model.language import later, sentence_of, tr
+from model.language import sentence_of, tr
 from model.run import Run
 from model.trace import KIND_TITLES
 from pages.views import Result, view
@@ -35,8 +35,6 @@ from viz.labels import say_label
 from viz.theme import OKABE_ITO
 from viz.tokens import labels
 
-OVER_MANY = later("Many sentences")
-"""group of tabs"""
 BEST_IS_LOW = ("errors",)
 OVER = {
     "copy": "of the weights",
@@ -63,7 +61,6 @@ ORDER = choice(
 
 @view(
     "Over many sentences",
-    group=OVER_MANY,
     code=(induction.induction_scores, alignments.word_weights, alignments.count_links, alignments.alignment_error_rate),
 )
 def many(run: Run, score: str | None = SCORE, order: str | None = ORDER) -> Result:
@@ -164,7 +161,6 @@ MEASURE = menu("Measure", _measures, key="head_measure")
 
 @view(
     "One head over many sentences",
-    group=OVER_MANY,
     code=(tally.measure, many_sentences.describe_distributions, many_sentences.percentile_of),
 )
 def one_head(run: Run, measure: str | None = MEASURE) -> Result:
@@ -299,7 +295,7 @@ FROM = choice(
 )
 
 
-@view("Find a head", group=OVER_MANY, code=(many_sentences.describe_heads,))
+@view("Find a head", code=(many_sentences.describe_heads,))
 def find(run: Run, find_by: str | None = FIND_BY, first: str | None = FROM) -> Result:
     """All heads of all kinds of attention by any measure; a click opens one."""
     try:

@@ -105,9 +105,9 @@ def _similarities(run: Run, encoding: Array, rows: int, measure: str, origin: in
     return Result(
         {
             "similarity": PositionMap(
-                values=similar[:rows, :rows], limits=(-limit, limit), title="position", what=name, height=440
+                values=similar[:rows, :rows], limits=(-limit, limit), title="position", what=name, height=430
             ),
-            "similarity-curve": Lines(lines, ("offset k", name), height=440),
+            "similarity-curve": Lines(lines, ("offset k", name), height=430),
         },
         {
             "scheme": "added",

@@ -81,6 +81,7 @@ class Chips {
       const what = ["query", "key"][index];
       node.setAttribute("aria-pressed", String(this.view.chooses === what));
       node.setAttribute("aria-label", `${roleText(what)}: ${names[what]}. ${tr("Press to choose another one with the next click.")}`);
+      node.title = names[what];
       node.replaceChildren(element("span", "what", roleText(what)), element("span", "word", names[what]));
     });
   }

@@ -28,7 +28,7 @@ class Steps {
       const { title, why } = this.titles[index];
       title.replaceChildren(element("span", "number", String(index + 1)), subscripted(box.title));
       title.setAttribute("aria-label", `${index + 1}, ${box.title.replace(/_/g, " ")}: ${tr("open the full matrices")}`);
-      why.textContent = box.why;
+      why.textContent = why.title = box.why;
     });
     this.blocks.forEach((block) => this.drawBlock(block));
     this.labels.forEach(({ node, key }) => this.drawLabel(node, key));
@@ -68,15 +68,28 @@ class Steps {
       const node = this.buildStep(box, index, wide);
       if (wide) keyed.append(node);
       else nodes.push(node);
-      if (wide && keyed.children.length === 2) nodes.push(element("div", "scroller", keyed));
+      if (wide && keyed.children.length === 2) nodes.push(this.scroller(keyed));
     });
-    const end = nodes.findIndex((node) => node.classList.contains("scroller"));
+    const end = nodes.findIndex((node) => node.classList.contains("edges"));
     const first = element("div", "first", view.picker.node, ...nodes.splice(0, end));
     this.node.replaceChildren(first, ...nodes);
     const { keys } = view;
     this.node.style.setProperty("--keys", this.shown.length);
     const fewer = this.shown.length < keys.size;
     this.note.textContent = fewer ? tr("{shown} of {keys} keys: those with the largest weights", { shown: this.shown.length, keys: keys.size }) : "";
+  }
+
+  // Where keys lie beyond an edge, the edge says so.
+  scroller(keyed) {
+    const outer = element("div", "scroller", keyed);
+    const edges = element("div", "edges", outer);
+    const mark = () => {
+      edges.toggleAttribute("data-before", outer.scrollLeft > 1);
+      edges.toggleAttribute("data-after", outer.scrollLeft < outer.scrollWidth - outer.clientWidth - 1);
+    };
+    outer.addEventListener("scroll", mark);
+    new ResizeObserver(mark).observe(outer);
+    return edges;
   }
 
   buildLabels() {

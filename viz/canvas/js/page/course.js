@@ -39,7 +39,7 @@ class View {
   }
 
   overview() {
-    const { title, steps } = this.data;
+    const { steps } = this.data;
     const list = element("ol");
     steps.forEach((step, i) => {
       const item = element("li");
@@ -63,8 +63,7 @@ class View {
       message,
     );
     const start = element("div", "way");
-    start.append(element("span", "title", title || tr("Course")), element("span", "", tr("Steps: {count}", { count: steps.length })));
-    start.append(link(tr("Start"), steps[0].link, "go"));
+    start.append(element("span", "", tr("Steps: {count}", { count: steps.length })), link(tr("Start"), steps[0].link, "go"));
     return [
       start,
       list,

@@ -24,6 +24,7 @@ class Menu {
 
   mark() {
     this.frame = 0;
+    translateOwnWords();
     for (const section of document.querySelectorAll("[data-testid=stTopNavSection]")) {
       section.toggleAttribute("data-current", !!this.section && section.textContent.startsWith(this.section));
     }

@@ -1,10 +1,9 @@
 // needs: shared/mount.js
-// The share component: the address of the view, and a button that copies it.
+// The share component: the address of the view, or the one that it is given, and a button that copies it.
 
 class View {
   constructor(root) {
     this.address = element("output", "address");
-    this.address.setAttribute("aria-label", tr("Link to this view"));
     this.copy = element("button", "", tr("Copy link"));
     this.copy.addEventListener("click", () => this.copyAddress());
     this.promise = element("p", "promise");
@@ -21,19 +20,23 @@ class View {
 
   update({ data }) {
     this.promise.textContent = data.promise;
+    this.promise.hidden = !data.promise;
+    this.address.setAttribute("aria-label", data.name);
+    this.given = data.address;
     this.showAddress();
   }
 
   showAddress() {
-    if (this.address.textContent === location.href) return;
-    this.address.textContent = location.href;
+    const address = this.given || location.href;
+    if (this.address.textContent === address) return;
+    this.address.textContent = address;
     this.copy.textContent = tr("Copy link");
   }
 
   async copyAddress() {
     this.showAddress();
     try {
-      await navigator.clipboard.writeText(location.href);
+      await navigator.clipboard.writeText(this.address.textContent);
       this.copy.textContent = tr("Copied ✓");
     } catch {
       // The clipboard needs HTTPS or localhost.

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 
 from model.language import later, tr, tr_error
+from pages.frame.bar.share import say_where_it_works, show_link, show_qr_code
 from pages.frame.course.course import (
     COURSE,
     DRAFT,
@@ -128,5 +129,10 @@ def _show_link(course: Course) -> None:
         return
     here = urlsplit(st.context.url or "")
     root = here.path.rsplit("/", 1)[0]
+    address = f"{here.scheme}://{here.netloc}{root}/learn?course={code}"
     st.markdown(tr("**The link to hand out**"))
-    st.code(f"{here.scheme}://{here.netloc}{root}/learn?course={code}", language=None, wrap_lines=True)
+    show_link("course-link", tr("Link to the course"), "", address)
+    say_where_it_works(address)
+    tries = tr("What a student sees, in a new tab. Answers that you give there are kept in this browser.")
+    st.link_button(tr("Try it"), address, icon=":material/open_in_new:", help=tries)
+    show_qr_code("course-qr", address, tr("Opens the course on a phone."))
