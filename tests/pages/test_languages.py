@@ -477,7 +477,7 @@ PROGRAMS = {
     "model/checkpoints/tokenizer.py": "whoever trains a vocabulary",
     "pages/frame/server/command_line.py": "the terminal",
     "pages/lessons/question.py": "whoever writes a question",
-    "pages/site/build.py": "the terminal",
+    "pages/site/": "the terminal",
     "pages/text/": "whoever translates",
     "pages/views/__init__.py": "whoever calls a view",
     "pages/views/__main__.py": "the terminal",
