@@ -1,9 +1,12 @@
 """The model in JavaScript beside the one in Python, on lines of a file: how closely do they agree?
 
-    python -m tests.browser.engine FILE [--lines 10000] [--translations 1000] [--traces 30] [--start 0]
+    python -m tests.browser.engine FILE [--checkpoint en-de] [--lines 10000] [--translations 1000] [--traces 30] \
+        [--start 0]
 
 FILE has an English sentence a line; what follows a tab is not read. Exit status 1 if anything differs. It says how many
-translations it has compared; one that was stopped goes on from there with --start.
+translations it has compared; one that was stopped goes on from there with --start. Of a language model
+(--checkpoint everyday-lm) it compares what follows the first words of each line, greedily and drawn, and says how far
+both are from double precision.
 """
 
 import argparse
@@ -15,14 +18,18 @@ import os
 import random
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import numpy as np
+import torch
 
+from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
+from model.generation.sampling import Sampling
 from model.generation.search import Hypothesis, beam_search
 from model.interventions import Intervention
 from model.interventions.link import encode
@@ -304,6 +311,49 @@ def compare_translations(
         yield f"{name}, translations of {max(len(lines) - start, 0):,} lines", count
 
 
+DRAWN = (
+    {"temperature": 1.0},
+    {"temperature": 0.7, "topK": 50},
+    {"temperature": 1.3, "topP": 0.9},
+    {"temperature": 1.0, "topK": 200, "topP": 0.5},
+)
+"""ways of drawing the next token"""
+NEW_TOKENS = 20
+
+
+def prompts_of(model: LanguageModel, lines: Sequence[str], rng: random.Random) -> list[list[int]]:
+    """The first words of each line, as ids."""
+    words = [line.split() for line in lines]
+    return [model._read(" ".join(each[: rng.randint(1, max(1, len(each) - 1))])) for each in words]
+
+
+def drawn_by_python(model: LanguageModel, prompt: Mapping[str, Any], most: int) -> list[int]:
+    """What the seed of a prompt, as `Engine.write` has it, draws in Python."""
+    settings = Sampling(prompt["temperature"], prompt.get("topK", 0), prompt.get("topP", 1.0))
+    numbers = torch.Generator().manual_seed(prompt["seed"])
+    return model._write(prompt["ids"], most, settings, numbers, ())[0]
+
+
+def compare_texts(engine: Engine, model: LanguageModel, lines: Sequence[str], traces: int) -> Iterator[tuple[str, int]]:
+    """What was compared of a language model, and how many of it differ: what it writes, and the arrays of its runs."""
+    prompts = prompts_of(model, lines, random.Random(0))
+    expected = [model._write(prompt, NEW_TOKENS, None, torch.Generator(), ())[0] for prompt in prompts]
+    found = engine.write([{"ids": prompt} for prompt in prompts], NEW_TOKENS)
+    yield f"greedy continuations of {len(prompts)} beginnings", _unequal(expected, found)
+    drawn = [{"ids": ids, "seed": i, **DRAWN[i % len(DRAWN)]} for i, ids in enumerate(prompts)]
+    expected = [drawn_by_python(model, prompt, NEW_TOKENS) for prompt in drawn]
+    yield f"seeded continuations of {len(prompts)} beginnings", _unequal(expected, engine.write(drawn, NEW_TOKENS))
+    read = [model.model.frame(model.tokenizer.encode(line)) for line in lines[:traces]]
+    single = [record(model.model, [ids]) for ids in read]
+    double = [record(deepcopy(model.model).double(), [ids]) for ids in read]
+    theirs = [engine.trace_text(ids) for ids in read]
+    pairs = zip(double, single, theirs, strict=True)
+    far = [(max(differences(d, s).values()), max(differences(d, t).values())) for d, s, t in pairs]
+    furthest = [max(each) for each in zip(*far, strict=True)]
+    what = f"{len(read)} runs, furthest from double precision: PyTorch {furthest[0]:.1e}, the page {furthest[1]:.1e}"
+    yield f"of {what}; those where the page is further than PyTorch", sum(page > torch for torch, page in far)
+
+
 def _unequal(ours: Any, other: Any) -> int:
     return sum(one != two for one, two in zip(ours, other, strict=True))
 
@@ -316,7 +366,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--lines", type=int, default=10_000)
-    parser.add_argument("--translations", type=int, default=1000)
+    parser.add_argument("--translations", type=int, default=1000, help="or continuations")
     parser.add_argument("--traces", type=int, default=30)
     parser.add_argument("--checkpoint", default="en-de")
     parser.add_argument("--start", type=int, default=0, help="translations to leave out, of a run that was stopped")
@@ -330,11 +380,14 @@ def main() -> None:
         engine = Engine.open(browser, ROOT / "checkpoints" / options.checkpoint)
         translator = load_checkpoint(options.checkpoint, "cpu")
         say = functools.partial(print, flush=True)
-        comparisons = (
-            compare_text(engine, translator, lines),
-            compare_runs(engine, translator, lines[: options.traces]),
-            compare_translations(engine, translator, lines[: options.translations], options.start, say),
-        )
+        comparisons = [compare_text(engine, translator, lines)]
+        if isinstance(translator, LanguageModel):
+            comparisons += [compare_texts(engine, translator, lines[: options.translations], options.traces)]
+        else:
+            comparisons += [
+                compare_runs(engine, translator, lines[: options.traces]),
+                compare_translations(engine, translator, lines[: options.translations], options.start, say),
+            ]
         for what, count in itertools.chain.from_iterable(comparisons):
             say(f"{count:>6} differ: {what}")
             differing += count

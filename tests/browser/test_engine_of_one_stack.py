@@ -10,7 +10,6 @@ import torch
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.store import load_checkpoint
-from model.generation.sampling import Sampling
 from model.interventions import (
     AttentionTemperature,
     HeadGate,
@@ -34,12 +33,6 @@ from tests.browser.engine import CLOSE, Engine, differences
 NAMES = "everyday-lm", "everyday-lm-2017", "everyday-mlm"
 """RMSNorm before, rotation, SwiGLU, shared keys and values; the network of 2017; and what reads in both directions"""
 TEXTS = "Two young girls are playing in the snow.", "Tom's giraffe 中 wasn't hers – was it?", "Yes."
-DRAWN = (
-    {"temperature": 1.0},
-    {"temperature": 0.7, "topK": 50},
-    {"temperature": 1.3, "topP": 0.9},
-    {"temperature": 1.0, "topK": 200, "topP": 0.5},
-)
 NEW_TOKENS = 12
 
 
@@ -59,13 +52,11 @@ def writing(calculating_browser: object) -> Iterator[tuple[Engine, LanguageModel
     engine.close()
 
 
-def prompts_of(model: LanguageModel, count: int) -> list[list[int]]:
+def some_prompts(model: LanguageModel, count: int) -> list[list[int]]:
     """The first words of sentences that people type."""
     rng = random.Random(4)
     lines = (other.ROOT / "checkpoints/en-de/first-inputs.tsv").read_text("utf-8").splitlines()
-    words = [line.split("\t")[0].split() for line in lines]
-    long = [each for each in words if len(each) > 4]
-    return [model._read(" ".join(each[: rng.randint(1, 4)])) for each in rng.sample(long, count)]
+    return other.prompts_of(model, [line.split("\t")[0] for line in rng.sample(lines, count)], rng)
 
 
 def test_every_hook_path_has_the_numbers_of_python(both: tuple[Engine, Checkpoint]) -> None:
@@ -117,24 +108,16 @@ def test_changes_have_the_numbers_of_python(both: tuple[Engine, Checkpoint]) -> 
 
 def test_a_language_model_writes_what_python_writes(writing: tuple[Engine, LanguageModel]) -> None:
     engine, model = writing
-    prompts = prompts_of(model, 30)
+    prompts = some_prompts(model, 30)
     expected = [model._write(prompt, NEW_TOKENS, None, torch.Generator(), ())[0] for prompt in prompts]
     assert engine.write([{"ids": prompt} for prompt in prompts], NEW_TOKENS) == expected
 
 
 def test_a_seed_draws_the_tokens_that_it_draws_in_python(writing: tuple[Engine, LanguageModel]) -> None:
     engine, model = writing
-    prompts = [{"ids": ids, "seed": 1000 + i, **DRAWN[i % len(DRAWN)]} for i, ids in enumerate(prompts_of(model, 40))]
-    expected = [
-        model._write(
-            each["ids"],
-            NEW_TOKENS,
-            Sampling(each["temperature"], each.get("topK", 0), each.get("topP", 1.0)),
-            torch.Generator().manual_seed(each["seed"]),
-            (),
-        )[0]
-        for each in prompts
-    ]
+    drawn = other.DRAWN
+    prompts = [{"ids": ids, "seed": 1000 + i, **drawn[i % len(drawn)]} for i, ids in enumerate(some_prompts(model, 40))]
+    expected = [other.drawn_by_python(model, prompt, NEW_TOKENS) for prompt in prompts]
     assert engine.write(prompts, NEW_TOKENS) == expected
     assert len({tuple(tokens) for tokens in expected}) > 30
 
