@@ -93,9 +93,9 @@ PARTS = {
         coldstart.coldstart,
     ),
     "site": Part(
-        "The static page",
-        "Served from this machine to a new window each time, beside a fixed product of two matrices in the same "
-        "page. The processor is throttled in the page's own thread, because a browser does not throttle workers. "
+        "The static pages",
+        "Served from this machine to a new window each time, by turns, beside a fixed product of two matrices in the "
+        "same page. The processor is throttled in the page's own thread, because a browser does not throttle workers. "
         "Aims on two free cores: first picture 1 s, ready 1 s after the last byte, twelve tokens 0.2 s; 4 × slower "
         "1.5 s, from the slider to the redrawn run 0.7 s, 50 ms between frames.",
         static_page.static_page,

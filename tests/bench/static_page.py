@@ -1,9 +1,9 @@
-"""The static page: from opening it to its first picture, to the model, to a translation and to a redrawn run."""
+"""The static pages: from opening one to its first picture, to the model, to twelve tokens and to a redrawn run."""
 
 import re
 import statistics
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -48,6 +48,15 @@ BEAM = """(text) => {
     modules.decoding.finish(modules.decoding.beamSearch(model, source));
     return performance.now() - began;
 }"""
+GREEDY = """(text) => {
+    const prompt = [modules.tokenizer.BOS, ...tokenizer.encode(text)];
+    const began = performance.now();
+    const { tokens } = modules.decoding.finish(modules.decoding.greedy(model, prompt, { most: 12 }));
+    return (performance.now() - began) * 12 / tokens.length;
+}"""
+BEGINNING = "The king and the queen lived in a house by the"
+"""that goes on for twelve tokens or nearly so"""
+LANGUAGE_MODEL = "everyday-lm"
 MOVE = """async (place) => {
     const slider = document.getElementById("softmax-picture").shadowRoot.querySelector("input");
     const before = performance.getEntriesByName("run-drawn").length;
@@ -84,23 +93,32 @@ def _served(folder: Path) -> Iterator[str]:
 
 
 def static_page(checkpoint: str, rounds: int = ROUNDS) -> Iterator[Row]:
-    """The page of this checkpoint, in a new window in each round; then its model in the page's own thread."""
+    """The pages of this checkpoint and of a language model, by turns, each in a new window in each round.
+
+    Then either model in the page's own thread.
+    """
+    files = {"translator": "index.html", "language model": "continue.html"}
+    opened: dict[str, list[dict[str, float]]] = {whose: [] for whose in files}
     with TemporaryDirectory() as name, chromium() as browser:
-        build(Path(name), [checkpoint], app="")
+        build(Path(name), [checkpoint, LANGUAGE_MODEL], app="")
         with _served(Path(name)) as address:
-            opened = [_open(browser, address) for _ in range(rounds)]
-        products = [each["product"] for each in opened]
+            for _ in range(rounds):
+                for whose, file in files.items():
+                    opened[whose].append(_open(browser, address, file))
         for what, key in (
             ("from opening to the first picture, 10 Mbit/s; aim 1 s", "first"),
             ("from the last byte to the model; aim 1 s", "ready"),
             ("from the slider to the redrawn run; aim 0.7 s", "redrawn"),
             ("longest gap between frames meanwhile; aim 50 ms", "gap"),
         ):
-            yield _row(what, [each[key] for each in opened], products)
-        megabytes, empty = (statistics.median(each[key] for each in opened) for key in ("megabytes", "empty"))
-        beside = f"an empty page's {empty:.0f} MB"
-        yield Row("memory of the page's process", f"{megabytes:.0f} MB", beside, megabytes, MOST_MEGABYTES, unit="MB")
-        yield from _in_the_page(browser, checkpoint, rounds)
+            for whose, found in opened.items():
+                products = [each["product"] for each in found]
+                yield _row(f"{whose}: {what}", [each[key] for each in found], products)
+        for whose, found in opened.items():
+            megabytes, empty = (statistics.median(each[key] for each in found) for key in ("megabytes", "empty"))
+            what, beside = f"{whose}: memory of the page's process", f"an empty page's {empty:.0f} MB"
+            yield Row(what, f"{megabytes:.0f} MB", beside, megabytes, MOST_MEGABYTES, unit="MB")
+        yield from _in_the_page(browser, {checkpoint: (BEAM, SENTENCE), LANGUAGE_MODEL: (GREEDY, BEGINNING)}, rounds)
 
 
 def _first_picture(browser: "Browser", address: str) -> float:
@@ -132,11 +150,11 @@ def _marks(page: "Page", last: str) -> dict[str, float]:
     return marks
 
 
-def _open(browser: "Browser", address: str) -> dict[str, float]:
+def _open(browser: "Browser", address: str, file: str) -> dict[str, float]:
     empty = _empty_page(browser, address)
-    first = _first_picture(browser, address)
+    first = _first_picture(browser, address + file)
     page = window(browser)
-    page.goto(address)
+    page.goto(address + file)
     marks = _marks(page, "model-ready")
     page.wait_for_timeout(1000)
     page.locator("#softmax-picture").evaluate("(node) => node.scrollIntoView()")
@@ -156,16 +174,25 @@ def _open(browser: "Browser", address: str) -> dict[str, float]:
     return found
 
 
-def _in_the_page(browser: "Browser", checkpoint: str, rounds: int) -> Iterator[Row]:
-    engine = Engine.open(browser, checkpoint_path(checkpoint))
-    for _ in range(3):  # the browser compiles what it repeats
-        engine.evaluate(BEAM, SENTENCE)
+def _in_the_page(browser: "Browser", asked: Mapping[str, tuple[str, str]], rounds: int) -> Iterator[Row]:
+    """Twelve tokens of each checkpoint; `asked`: the script that writes them, and its text."""
+    engines = {name: Engine.open(browser, checkpoint_path(name)) for name in asked}
+    for name, question in asked.items():
+        for _ in range(3):  # the browser compiles what it repeats
+            engines[name].evaluate(*question)
     for rate in (1, THROTTLE):
-        engine.throttle(rate)
-        pairs = [(engine.evaluate(BEAM, SENTENCE), engine.evaluate(PRODUCT)) for _ in range(rounds)]
+        pairs: dict[str, list[tuple[float, float]]] = {name: [] for name in asked}
+        for engine in engines.values():
+            engine.throttle(rate)
+        for _ in range(rounds):
+            for name, question in asked.items():
+                pairs[name].append((engines[name].evaluate(*question), engines[name].evaluate(PRODUCT)))
         speed = "; aim 0.2 s" if rate == 1 else f", {rate} × slower; aim 1.5 s"
-        yield _row(f"twelve tokens, beam 4{speed}", *map(list, zip(*pairs, strict=True)))
-    engine.close()
+        for name, taken in pairs.items():
+            how = "beam 4" if asked[name][0] is BEAM else "greedily"
+            yield _row(f"{name}: twelve tokens, {how}{speed}", *map(list, zip(*taken, strict=True)))
+    for engine in engines.values():
+        engine.close()
 
 
 def _row(what: str, taken: Sequence[float], products: Sequence[float]) -> Row:
