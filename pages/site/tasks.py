@@ -1,13 +1,15 @@
 """What a page's model does with a text: it translates it, or continues it. Each has its words and its beginning."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from model.analysis.heads.many_sentences import most_telling_head
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.translator import Translator
 from model.language import later
+from model.network.config import TransformerConfig
 from model.trace import Trace
 from pages.site.recording import Place
 
@@ -79,6 +81,22 @@ CONTINUE = Task(
 )
 CROSS: Place = ("cross", 2, 1)
 """where a translator's page begins; in a smaller model, on the last layer or head"""
+RUN: Mapping[str, tuple[str | bool | int, ...]] = MappingProxyType(
+    {
+        "norm": ("post", "pre"),
+        "norm_function": ("layer_norm", "rms_norm"),
+        "positions": ("sinusoidal", "rope", "none"),
+        "activation": ("relu", "swiglu"),
+        "tie_embeddings": (True,),
+        "residual": (True,),
+        "qk_norm": (False,),
+        "window": (0,),
+        "d_key": (0,),
+    }
+)
+"""field of a configuration -> what viz/site/js/network.js computes of it"""
+SUMMED_TOGETHER = 4
+"""outputs of a matrix product, of which every size is a multiple"""
 WRITTEN = 20
 """tokens, at most, that the run of a language model's page goes on for"""
 
@@ -90,11 +108,26 @@ def task_of(opened: Checkpoint) -> Task:
         ValueError: the page does not run such a model.
     """
     config = opened.model.config
-    if isinstance(opened, Translator) and config.classic:
-        return TRANSLATE
-    if isinstance(opened, LanguageModel) and config.family == "decoder":
+    if not isinstance(config, TransformerConfig) or not isinstance(opened, Translator | LanguageModel):
+        raise ValueError(f"The pages run this project's translators and language models; {opened.name} is neither.")
+    for problem in what_cannot_be_run(config):
+        raise ValueError(f"The pages cannot run {opened.name}: {problem}.")
+    if isinstance(opened, LanguageModel):
         return CONTINUE
-    raise ValueError(f"The page runs this project's translators and language models; {opened.name} is another model.")
+    if not config.classic:
+        raise ValueError(f"The page that translates tells of the paper's network; {opened.name} has another one.")
+    return TRANSLATE
+
+
+def what_cannot_be_run(config: TransformerConfig) -> Iterator[str]:
+    """Parts of a network that the page's engine does not have, by the names of the configuration."""
+    for name, known in RUN.items():
+        if (value := getattr(config, name)) not in known:
+            yield f"its {name} is {value}, and they know {' and '.join(map(str, known))}"
+    sizes = {name: getattr(config, name) for name in ("d_model", "d_ff", "vocab_size")}
+    for name, size in (sizes | {"n_kv_heads · d_k": config.kv_heads * config.d_k}).items():
+        if size % SUMMED_TOGETHER:
+            yield f"its {name} is {size}, which is not a multiple of {SUMMED_TOGETHER}"
 
 
 def first_run(opened: Checkpoint) -> tuple[Trace, dict[str, str | int]]:

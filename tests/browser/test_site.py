@@ -26,9 +26,10 @@ from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, HeadGate, SublayerOff
 from model.interventions.link import decode, encode
 from model.language import ENGLISH
+from model.network.config import PRESETS
 from pages.site.__main__ import describe
 from pages.site.build import MORE, build
-from pages.site.tasks import CONTINUE, CROSS, TRANSLATE, first_place
+from pages.site.tasks import CONTINUE, CROSS, TRANSLATE, first_place, what_cannot_be_run
 from pages.text import languages
 from viz.site.scripts import SITE
 from viz.tokens import labels
@@ -708,6 +709,26 @@ def test_a_smaller_translator_gets_a_page_too(saved_checkpoints: Path, tmp_path:
     build(tmp_path, [str(saved_checkpoints / "en-de")], APP)
     words = json.loads(words_of((tmp_path / "index.html").read_text("utf-8")))
     assert words["place"]["layer"] < words["config"]["n_decoder_layers"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("positions", "alibi"), ("positions", "learned"), ("norm_function", "batch_norm"), ("activation", "geglu")),
+        *(("qk_norm", True), ("window", 8), ("tie_embeddings", False), ("residual", False), ("d_ff", 962)),
+    ],
+)
+def test_what_the_engine_cannot_run_is_refused_by_name(field: str, value: object, writer: LanguageModel) -> None:
+    assert list(what_cannot_be_run(writer.model.config)) == []
+    (problem,) = what_cannot_be_run(dataclasses.replace(writer.model.config, **{field: value}))
+    assert field in problem
+    assert str(value) in problem
+
+
+def test_every_preset_of_the_trainer_for_a_language_model_can_be_run() -> None:
+    presets = [config for config in PRESETS.values() if config.family == "decoder"]
+    assert len(presets) > 1
+    assert [list(what_cannot_be_run(config)) for config in presets] == [[]] * len(presets)
 
 
 def test_other_networks_are_refused_with_a_sentence(tmp_path: Path) -> None:
