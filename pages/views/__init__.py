@@ -26,6 +26,7 @@ from model.trace import Trace
 from pages.views.controls import Control, Offer
 from pages.views.words import Block, blocks_of
 from viz.forms import Bars, Canvas, Document, Form, Maps, Outcome, Table, Texts
+from viz.waterfall import Waterfall
 
 ANSWER = "Answer"
 """title of the view that answers a page's question in one line; it stands below the heading, and is no tab"""
@@ -77,7 +78,7 @@ class Result:
                 arrays |= {f"{name}_{part}".rstrip("_"): np.asarray(array) for part, array in picture.arrays().items()}
                 if isinstance(picture, Maps):
                     arrays |= {f"{name}_rows": np.array(picture.rows), f"{name}_columns": np.array(picture.columns)}
-                elif isinstance(picture, Bars):
+                elif isinstance(picture, Bars | Waterfall):
                     arrays[f"{name}_names"] = np.asarray(picture.names)
             elif isinstance(picture, pd.DataFrame | Table):
                 frame = _table(picture)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.analysis.written import head_of_part
+from model.analysis.written import head_of_part, logit_parts_by_key
 from model.checkpoints.translator import Translator
 from model.interventions import HeadGate
 from model.run import Run
@@ -15,6 +15,7 @@ from pages.views.attention.attention_step_by_step import why
 from pages.views.experiment.who_chose import NOTHING, one_line, which_head
 from pages.views.part_pictures import part_label, rank
 from viz.forms import Bars
+from viz.tokens import labels
 
 SOURCE, TARGET = "a dog and a cat", "Ein Hund und eine Katze."
 
@@ -29,11 +30,35 @@ def test_the_bars_of_a_word_sum_to_its_lead_over_the_other_word(run: Run) -> Non
     other = next(one.id for one in run.trace.candidates[row] if one.id != run.trace.next_ids[row])
     lead = run.trace.logits[row, run.trace.next_ids[row]] - run.trace.logits[row, other]
     result = which_head(run, row=row, outcome=None)
-    (bars,) = result.shows["parts"].series.values()
-    assert bars.sum() == pytest.approx(float(lead), abs=1e-4)
+    assert result.shows["parts"].values.sum() == pytest.approx(float(lead), abs=1e-4)
     assert result.facts["difference"] == pytest.approx(float(lead), abs=1e-4)
-    alone = which_head(run, row=row, against=NOTHING, outcome=None).shows["parts"].series.values()
-    assert sum(map(np.sum, alone)) == pytest.approx(float(run.trace.logits[row, run.trace.next_ids[row]]), abs=1e-4)
+    alone = which_head(run, row=row, against=NOTHING, outcome=None).shows["parts"].values
+    assert alone.sum() == pytest.approx(float(run.trace.logits[row, run.trace.next_ids[row]]), abs=1e-4)
+
+
+def test_a_head_is_named_with_the_word_that_it_read(run: Run) -> None:
+    """“it” of cross L1H2 ← it: the token through which it adds most, or takes most away."""
+    result = which_head(run, row=3, outcome=None)
+    picture, token, other = result.shows["parts"], run.trace.next_ids[3], result.facts["against"]
+    (against,) = (one.id for one in run.trace.candidates[3] if one.token == other)
+    by_key = logit_parts_by_key(run.opened, run.trace, 3, token, against)
+    parts = dict(zip(result.numbers["part"], result.numbers["adds"], strict=True))
+    heads = [name for name in by_key if any(shown.startswith(f"{part_label(name)} ← ") for shown in picture.names)]
+    assert heads
+    for name in heads:
+        kind, layer, _ = head_of_part(name)
+        keys = labels(run.trace.attention(kind, layer).key_tokens)
+        most = by_key[name].argmax() if parts[name] >= 0 else by_key[name].argmin()
+        assert f"{part_label(name)} ← {keys[most]}" in picture.names
+
+
+def test_the_bars_stand_in_the_order_of_the_layers(run: Run) -> None:
+    result = which_head(run, row=3, outcome=None)
+    names = [*map(part_label, result.numbers["part"])]
+    shown = [name.partition(" ← ")[0] for name in result.shows["parts"].names]
+    places = [names.index(name) for name in shown if name in names]
+    assert len(places) > 5
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,15 @@ from model.trace import Array
 from pages.views import OnRequest, Result, answer, view
 from pages.views.chosen_token import row_in
 from pages.views.controls import HEAD, KIND, LAYER, choice, menu, number, text
-from pages.views.part_pictures import MOST, head_choices, part_bars, part_label, rank, signed_head_maps
+from pages.views.part_pictures import MOST, head_choices, part_label, rank, signed_head_maps
 from viz.forms import Line, Lines, Map, Maps, Mark, Scale, Table
+from viz.labels import say_label
 from viz.theme import OKABE_ITO
 from viz.tokens import decoder_rows, labels, numbered
+from viz.waterfall import Waterfall
 
+SHOWN = 10
+"""parts with a bar of their own"""
 NOTHING = -1
 """in place of the id of a token: the logit alone"""
 
@@ -119,9 +123,9 @@ def which_head(
     other, problem = _contrast(run, against, typed)
     parts, heads, first = _largest(run, row, other)
     by_key = run.compute(logit_parts_by_key, run.opened, trace, row, token, other)
-    ranked = rank(parts)
+    ranked = rank(parts, SHOWN)
     off = {name: outcome[name] for name in heads if name in outcome} if outcome else {}
-    shows = {"parts": part_bars(run, ranked, "adds to the logit" if other is None else "adds to the lead")}
+    shows = {"parts": _waterfall(run, parts, by_key, other is None)}
     shows |= {"heads": signed_head_maps(run, heads, "adds", "+.2f", [kind]), "sources": _source_map(run, by_key, kind)}
     shows |= {"off": _off_lines(heads, off), "table": _off_table(run, heads, off)} if off else {}
     probability = trace.probabilities[row]
@@ -170,6 +174,31 @@ def _best_source(run: Run, by_key: Mapping[str, Array], part: str) -> tuple[str,
         return None
     key = int(values.argmax())
     return run.trace.attention(kind, layer).key_tokens[key], float(values[key])
+
+
+def _waterfall(run: Run, parts: Mapping[str, float], by_key: Mapping[str, Array], alone: bool) -> Waterfall:
+    """The largest parts from 0 to the logit or the lead, in the order of the layers; heads with what they read most."""
+    ranked = rank(parts, SHOWN)
+    order = [name for name in parts if name in ranked.parts]
+    values = [parts[name] for name in order] + ([float(ranked.values[-1])] if ranked.others else [])
+    names = [_with_source(run, by_key, name) for name in order] + ranked.labels[len(order) :]
+    return Waterfall(
+        [*names, say_label("the logit" if alone else "the lead")],
+        np.array(values),
+        "adds to the logit" if alone else "adds to the lead",
+        chooses=head_choices(run, [*order, *([""] if ranked.others else []), ""]),
+        sets={"kind": KIND, "layer": LAYER, "head": HEAD},
+    )
+
+
+def _with_source(run: Run, by_key: Mapping[str, Array], part: str) -> str:
+    """The part's name; of a head also the token through which it adds most, or takes most away."""
+    name = part_label(part)
+    if not head_of_part(part) or np.isnan(values := by_key[part]).any():
+        return name
+    kind, layer, _ = head_of_part(part)
+    key = int(values.argmax() if values.sum() >= 0 else values.argmin())
+    return f"{name} ← {labels(run.trace.attention(kind, layer).key_tokens)[key]}"
 
 
 def _source_map(run: Run, by_key: Mapping[str, Array], kind: str) -> Maps:
