@@ -344,7 +344,7 @@ def compare_texts(engine: Engine, model: LanguageModel, lines: Sequence[str], tr
     expected = [drawn_by_python(model, prompt, NEW_TOKENS) for prompt in drawn]
     yield f"seeded continuations of {len(prompts)} beginnings", _unequal(expected, engine.write(drawn, NEW_TOKENS))
     read = [model.model.frame(model.tokenizer.encode(line)) for line in lines[:traces]]
-    single = [record(model.model, [ids]) for ids in read]
+    single = [_with_bytes(record(model.model, [ids])) for ids in read]
     double = [record(deepcopy(model.model).double(), [ids]) for ids in read]
     theirs = [engine.trace_text(ids) for ids in read]
     pairs = zip(double, single, theirs, strict=True)
@@ -352,6 +352,11 @@ def compare_texts(engine: Engine, model: LanguageModel, lines: Sequence[str], tr
     furthest = [max(each) for each in zip(*far, strict=True)]
     what = f"{len(read)} runs, furthest from double precision: PyTorch {furthest[0]:.1e}, the page {furthest[1]:.1e}"
     yield f"of {what}; those where the page is further than PyTorch", sum(page > torch for torch, page in far)
+
+
+def _with_bytes(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Masks as the page has them."""
+    return {path: array.view(np.uint8) if array.dtype == bool else array for path, array in arrays.items()}
 
 
 def _unequal(ours: Any, other: Any) -> int:
