@@ -92,7 +92,7 @@ def test_the_wheel_opens_the_browser_and_draws_the_first_picture(
 
 def test_the_wheel_brings_its_settings(installed: Path, tmp_path: Path) -> None:
     """Those of .streamlit/config.toml hold in a folder that has none."""
-    script = "import json; from pages.frame import start; print(json.dumps([str(start.ROOT), start.settings()]))"
+    script = "import json; from pages.frame.server import start; print(json.dumps([str(start.ROOT), start.settings()]))"
     command = [str(installed / "python"), "-c", script]
     root, settings = json.loads(subprocess.run(command, cwd=tmp_path, check=True, capture_output=True).stdout)
     assert Path(root).is_relative_to(installed.parent)
