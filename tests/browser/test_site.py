@@ -693,8 +693,9 @@ def test_where_megabytes_cost_money_the_page_asks_first_and_what_is_typed_waits(
     reader.until(lambda: reader.page.evaluate("Boolean(document.getElementById('beam-picture').shadowRoot)"), "no tree")
 
 
-def test_a_second_visit_needs_no_network(address: str, open_page: Callable[..., Reader]) -> None:
-    reader = open_page(address)
+@pytest.mark.parametrize("page", [PAGES["en"], WRITING["en"]])
+def test_a_second_visit_needs_no_network(address: str, page: str, open_page: Callable[..., Reader]) -> None:
+    reader = open_page(address + page)
     reader.wait_until_live()
     reader.page.evaluate("() => navigator.serviceWorker.ready.then(() => 1)")
     reader.page.reload()
@@ -702,7 +703,11 @@ def test_a_second_visit_needs_no_network(address: str, open_page: Callable[..., 
     reader.page.context.set_offline(True)
     reader.page.reload()
     reader.wait_until_live()
-    assert reader.translate(TYPED)
+    before = reader.page.inner_text("#written")
+    box = reader.page.get_by_role("textbox").first
+    box.fill(TYPED)
+    box.press("Enter")
+    reader.until(lambda: reader.page.inner_text("#written") not in ("", before), "nothing was written")
 
 
 def test_a_smaller_translator_gets_a_page_too(saved_checkpoints: Path, tmp_path: Path) -> None:
@@ -886,3 +891,32 @@ def test_any_language_model_of_ours_gets_a_page(tmp_path: Path, open_page: Calla
         reader.until_drawn("positions")
         assert written(reader) == expected
         assert reader.lines == []
+
+
+def test_a_text_without_room_for_a_token_is_answered_with_a_sentence(
+    address: str, open_page: Callable[..., Reader]
+) -> None:
+    reader = open_page(address + WRITING["en"])
+    reader.wait_until_live()
+    box = reader.page.get_by_role("textbox", name="Beginning of an English text", exact=True)
+    for words, says in ((300, "up to 256 can be read"), (255, "no room for another token")):
+        box.fill("a " * words)
+        box.press("Enter")
+        reader.until(lambda says=says: says in reader.page.inner_text("#note"), f"the page does not say {says}")
+        assert written(reader) == "My grandmother told me that she was a doctor."
+    assert reader.lines == []
+
+
+@pytest.mark.parametrize("typed", ["🎉 中文", "<img src=x onerror=alert(1)>", "\u202eabc", "**bold** $x$"])
+def test_any_text_is_continued_as_text(address: str, open_page: Callable[..., Reader], typed: str) -> None:
+    reader = open_page(address + WRITING["en"])
+    reader.wait_until_live()
+    box = reader.page.get_by_role("textbox", name="Beginning of an English text", exact=True)
+    box.fill(typed)
+    box.press("Enter")
+    reader.until(
+        lambda: "grandmother" not in written(reader) and written(reader).startswith(typed[:2]), "not continued"
+    )
+    reader.until_drawn("heads")
+    assert reader.page.locator("#written img").count() == 0
+    assert reader.lines == []

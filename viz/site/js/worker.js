@@ -12,7 +12,7 @@ import { areCached, editsOf } from "./interventions.js";
 import { boxArrays, predictions } from "./boxes.js";
 import { claims } from "./proof.js";
 
-const MOST_TOKENS = 256; // of a source, as in the app
+const MOST_TOKENS = 256; // of a source, as in the app, and of all that a language model reads here
 const MOST_NEXT = 12; // candidates that are listed
 
 const SENTENCE = "sentence"; // topic of a new sentence, which every question about the old one gives way to
@@ -95,7 +95,9 @@ export class Answers {
   // A text that goes on, greedily where `drawn` has a temperature of 0, else as its seed draws. From `text`, or from `ids`
   // of which the first `count` are a person's. Answers with all ids, <s> first, and both parts as text.
   async write(question) {
-    const { text, ids = this.promptOf(text), count = ids.length, most, drawn, changes } = question;
+    const { text, ids = this.promptOf(text), count = ids.length, drawn, changes } = question;
+    const most = Math.min(question.most, MOST_TOKENS - ids.length);
+    if (question.most && most < 1) throw new Error(tr("There is no room for another token: {most} can be read here.", { most: MOST_TOKENS }));
     const options = { edits: editsOf(changes, this.model), cached: areCached(changes), most };
     const search = drawn.temperature ? sample(this.model, ids, { ...options, ...drawn, skip: ids.length - count }) : greedy(this.model, ids, options);
     const { tokens } = most ? await this.carryOut(search, question) : { tokens: [] };
@@ -174,8 +176,7 @@ export class Answers {
 
   promptOf(text) {
     const ids = [BOS, ...this.tokenizer.encode(text)];
-    const most = this.model.config.max_len - 2;
-    if (ids.length > most) throw new Error(tr("This text has {count} tokens; up to {most} can be read here.", { count: ids.length, most }));
+    if (ids.length > MOST_TOKENS) throw new Error(tr("This text has {count} tokens; up to {most} can be read here.", { count: ids.length, most: MOST_TOKENS }));
     return ids;
   }
 
