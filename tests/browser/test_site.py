@@ -611,9 +611,12 @@ def test_the_story_is_walked_by_buttons_and_by_keys(address: str, open_page: Cal
     assert shown == [steps[-2]]
 
 
+@pytest.mark.parametrize("page", [PAGES["en"], WRITING["de"]])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everybody_can_read_it_on_a_phone_too(address: str, open_page: Callable[..., Reader], scheme: str) -> None:
-    reader = open_page(address, viewport={"width": 390, "height": 844}, color_scheme=scheme)
+def test_everybody_can_read_it_on_a_phone_too(
+    address: str, open_page: Callable[..., Reader], scheme: str, page: str
+) -> None:
+    reader = open_page(address + page, viewport={"width": 390, "height": 844}, color_scheme=scheme)
     reader.wait_until_live()
     reader.until_drawn("heads")
     assert reader.page.evaluate("document.documentElement.scrollWidth") == 390
