@@ -147,7 +147,7 @@ def build(out: Path, checkpoints: Sequence[str], app: str) -> None:
     """
     opened = [load_checkpoint(checkpoint, "cpu") for checkpoint in checkpoints]
     tasks = {FIRST if not i else task_of(each).name: task_of(each) for i, each in enumerate(opened)}
-    if len({*map(str, (task.name for task in tasks.values()))}) < len(checkpoints):
+    if len({task.name for task in tasks.values()}) < len(checkpoints):
         raise ValueError("A folder has one page to translate and one to continue a text: name one checkpoint of each.")
     out.mkdir(parents=True, exist_ok=True)
     shutil.copy(SITE / "js/service-worker.js", out / "service-worker.js")

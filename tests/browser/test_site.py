@@ -828,7 +828,12 @@ def test_the_candidates_are_those_of_python_and_the_text_goes_on_with_one(
     buttons.nth(1).click()
     until_written(reader, longer)
     reader.page.get_by_role("button", name="Write on").click()
-    until_written(reader, writer.continue_text([longer], temperature=0)[0])
+    ended = writer.continue_text([longer], temperature=0)[0]
+    until_written(reader, ended)
+    # What the model has ended it does not go on with, and the page says so.
+    reader.page.get_by_role("button", name="One more token").click()
+    reader.until(lambda: "ends the text here" in reader.page.inner_text("#note"), "the page does not say why")
+    assert written(reader) == ended
 
 
 def test_a_changed_language_model_writes_what_python_writes(

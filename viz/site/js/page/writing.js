@@ -15,8 +15,8 @@ function idsRead() {
 async function write(question, onProgress) {
   const answer = await thread.ask("write", { drawn: state.drawn, changes: [], topic: "sentence", ...question }, { onProgress });
   if (!answer) return null;
-  const { ids, prompt: text, written, count: prompt } = answer;
-  return { text, written, prompt, target: [...ids.slice(1), words.end] };
+  const { ids, prompt: text, written, count: prompt, ended } = answer;
+  return { text, written, prompt, ended, target: [...ids.slice(1), words.end] };
 }
 
 function search(text, onProgress) {
@@ -25,7 +25,9 @@ function search(text, onProgress) {
 
 // `ids`: those to go on from.
 async function goOn(ids, most) {
+  state.run.ended = false;
   await take(state.run.text, (onProgress) => write({ ids, count: Math.min(state.run.prompt, ids.length), most }, onProgress));
+  if (state.run.ended && idsRead().length === ids.length) note(tr("The model ends the text here: choose another token to go on with, or a higher T."));
 }
 
 async function searchAnew(changes, onProgress) {
