@@ -5,11 +5,9 @@ import shlex
 import sys
 from pathlib import Path
 
-from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.command_line import run_command
+from pages.site import SHIPPED
 from pages.site.build import build
-
-CHECKPOINTS = (DEFAULT_CHECKPOINT, "everyday-lm")
 
 
 def main() -> None:
@@ -18,10 +16,10 @@ def main() -> None:
     parser.add_argument(
         "--checkpoint",
         nargs="+",
-        default=CHECKPOINTS,
+        default=tuple(SHIPPED),
         metavar="NAME",
         help="names or folders: a translator, a language model, or one of each, the first page's first "
-        f"(default: {' '.join(CHECKPOINTS)})",
+        f"(default: {' '.join(SHIPPED)})",
     )
     parser.add_argument(
         "--app",

@@ -25,8 +25,9 @@ from model.checkpoints.store import checkpoint_path, load_checkpoint
 from model.language import ENGLISH, Language, language, later, speaking, tr
 from model.run import TAUS, Run
 from model.trace import Trace
+from pages.site import FIRST
 from pages.site.recording import Place, recording
-from pages.site.tasks import Task, first_place, first_run, task_of
+from pages.site.tasks import WRITTEN, Task, first_place, first_run, task_of
 from pages.text import languages
 from pages.views.attention.temperature import SCOPES
 from pages.views.model import whole_model
@@ -43,8 +44,8 @@ DRAWN = {"temperature": 0, "topK": 0, "topP": 1, "seed": 0}
 """how a language model's next token is chosen at first: the most probable one"""
 TEXTS = {"encoder": "source", "decoder": "target"}
 """what each stack reads, by the names of the page"""
-FIRST, ALONE = "index", "attention-explorer"
-"""names of the first page, for a web server and from a disk"""
+ALONE = "attention-explorer"
+"""name of the first page from a disk"""
 FILES = ("model.safetensors", "tokenizer.model")
 BYTES_OF_A_PART = 150_000
 """of these files, in a script of the page that has them inside"""
@@ -317,6 +318,7 @@ def _words(site: Site, files: Sequence[Mapping[str, Any]], engine: str) -> dict[
         "begin": site.opened.tokenizer.start,
         "end": site.opened.tokenizer.end,
         "drawn": DRAWN,
+        "most": WRITTEN,
         "beam": BEAM,
         "app": site.app,
         "language": language().code,

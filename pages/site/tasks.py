@@ -81,7 +81,7 @@ CONTINUE = Task(
 )
 CROSS: Place = ("cross", 2, 1)
 """where a translator's page begins; in a smaller model, on the last layer or head"""
-RUN: Mapping[str, tuple[str | bool | int, ...]] = MappingProxyType(
+COMPUTED: Mapping[str, tuple[str | bool | int, ...]] = MappingProxyType(
     {
         "norm": ("post", "pre"),
         "norm_function": ("layer_norm", "rms_norm"),
@@ -98,7 +98,7 @@ RUN: Mapping[str, tuple[str | bool | int, ...]] = MappingProxyType(
 SUMMED_TOGETHER = 4
 """outputs of a matrix product, of which every size is a multiple"""
 WRITTEN = 20
-"""tokens, at most, that the run of a language model's page goes on for"""
+"""tokens, at most, that a language model writes at once"""
 
 
 def task_of(opened: Checkpoint) -> Task:
@@ -115,15 +115,15 @@ def task_of(opened: Checkpoint) -> Task:
     if isinstance(opened, LanguageModel):
         return CONTINUE
     if not config.classic:
-        raise ValueError(f"The page that translates tells of the paper's network; {opened.name} has another one.")
+        raise ValueError(f"The page that translates describes the paper's network; {opened.name} has a different one.")
     return TRANSLATE
 
 
 def what_cannot_be_run(config: TransformerConfig) -> Iterator[str]:
     """Parts of a network that the page's engine does not have, by the names of the configuration."""
-    for name, known in RUN.items():
+    for name, known in COMPUTED.items():
         if (value := getattr(config, name)) not in known:
-            yield f"its {name} is {value}, and they know {' and '.join(map(str, known))}"
+            yield f"its {name} is {value}, and they compute {' or '.join(map(str, known))}"
     sizes = {name: getattr(config, name) for name in ("d_model", "d_ff", "vocab_size")}
     for name, size in (sizes | {"n_kv_heads · d_k": config.kv_heads * config.d_k}).items():
         if size % SUMMED_TOGETHER:

@@ -827,7 +827,7 @@ def test_the_candidates_are_those_of_python_and_the_text_goes_on_with_one(
     longer = writer.tokenizer.decode([*trace.tgt_ids, likeliest[1].id])
     buttons.nth(1).click()
     until_written(reader, longer)
-    reader.page.get_by_role("button", name="Write on").click()
+    reader.page.get_by_role("button", name="Keep writing").click()
     ended = writer.continue_text([longer], temperature=0)[0]
     until_written(reader, ended)
     # What the model has ended it does not go on with, and the page says so.

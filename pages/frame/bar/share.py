@@ -12,7 +12,6 @@ from urllib.parse import urlencode, urlsplit
 import segno
 import streamlit as st
 
-from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.checkpoints.translator import Translator
 from model.interventions.link import encode
 from model.language import ENGLISH, language, tr
@@ -20,13 +19,11 @@ from model.run import Place, Request
 from pages import Page
 from pages.compute.trace_file import file_of
 from pages.frame.course.course import DRAFT, EMBEDDING, add_step, step_of
+from pages.site import FIRST, SHIPPED
 from pages.widgets.canvas import component
 from pages.widgets.controls import LONGEST_IN_LINK, texts_not_in_link
 
 SITE_VARIABLE = "ATTENTION_EXPLORER_SITE"
-FIRST = "index"
-SITE_FILES = {DEFAULT_CHECKPOINT: FIRST, "everyday-lm": "continue"}
-"""checkpoint -> its page in the folder that `make site` builds"""
 MODULE = 5
 """pixels of a square of the QR code"""
 FRAME_HEIGHT = 720
@@ -101,7 +98,7 @@ def site_address(translator: Translator, request: Request, place: Place) -> str:
 
     ATTENTION_EXPLORER_SITE is the address of the folder that `make site` built, or of its page that translates.
     """
-    site, file = os.environ.get(SITE_VARIABLE, ""), SITE_FILES.get(translator.name)
+    site, file = os.environ.get(SITE_VARIABLE, ""), SHIPPED.get(translator.name)
     if urlsplit(site).scheme not in ("http", "https") or not file or (file != FIRST and not site.endswith("/")):
         return ""
     try:

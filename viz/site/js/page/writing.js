@@ -1,7 +1,6 @@
 // What a page that continues a text has of its own.
 
 const OWN = {};
-const MOST_WRITTEN = 20; // tokens at once
 const SETTINGS = ["temperature", "topK", "topP", "seed"]; // of drawing; a temperature of 0 takes the most probable token
 
 state.drawn = { ...words.drawn };
@@ -20,7 +19,7 @@ async function write(question, onProgress) {
 }
 
 function search(text, onProgress) {
-  return write({ text, most: MOST_WRITTEN }, onProgress);
+  return write({ text, most: words.most }, onProgress);
 }
 
 // `ids`: those to go on from.
@@ -32,7 +31,7 @@ async function goOn(ids, most) {
 
 async function searchAnew(changes, onProgress) {
   const { prompt, text } = state.run;
-  const answer = await thread.ask("write", { ids: idsRead().slice(0, prompt), count: prompt, most: MOST_WRITTEN, drawn: state.drawn, changes }, { onProgress });
+  const answer = await thread.ask("write", { ids: idsRead().slice(0, prompt), count: prompt, most: words.most, drawn: state.drawn, changes }, { onProgress });
   return answer && text + answer.written;
 }
 
@@ -89,8 +88,8 @@ function sayHere() {
 function listenHere() {
   rove(at("candidates"));
   at("one").addEventListener("click", () => goOn(idsRead(), 1));
-  at("all").addEventListener("click", () => goOn(idsRead(), MOST_WRITTEN));
-  at("again").addEventListener("click", () => read(at("sentence").value.trim()));
+  at("all").addEventListener("click", () => goOn(idsRead(), words.most));
+  at("again").addEventListener("click", () => at("form").requestSubmit());
   for (const name of SETTINGS) {
     at(name).addEventListener("input", ({ target }) => {
       state.drawn[name] = Number(target.value);
