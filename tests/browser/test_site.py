@@ -821,8 +821,10 @@ def test_the_candidates_are_those_of_python_and_the_text_goes_on_with_one(
     trace = writer.trace(PROMPT)
     likeliest = trace.candidates[len(trace.tgt_ids) - 1]
     buttons = reader.page.get_by_role("list", name="What may come next").get_by_role("button")
-    first = [f"{labels([one.token])[0]} {100 * one.probability:.1f}%" for one in likeliest[:4]]
-    reader.until(lambda: [" ".join(text.split()) for text in buttons.all_inner_texts()[:4]] == first, f"not {first}")
+    names = [labels([one.token])[0] for one in likeliest[:4]]
+    reader.until(lambda: [text.split()[0] for text in buttons.all_inner_texts()[:4]] == names, f"not {names}")
+    for text, one in zip(buttons.all_inner_texts(), likeliest[:4], strict=False):
+        assert float(text.split()[1].rstrip("%")) == pytest.approx(100 * one.probability, abs=0.051)
     # The second one is taken: the text ends with it, and goes on from there.
     longer = writer.tokenizer.decode([*trace.tgt_ids, likeliest[1].id])
     buttons.nth(1).click()
