@@ -11,9 +11,12 @@
 #              or lies on something else; ARGS="--pages masks --languages en --schemes light" make walk: some of it
 # make words   brings the translations to the English: new sentences are there to be translated, changed ones to be looked at;
 #              ARGS="pt" make words begins a language; ARGS="--rename masks.md pads padding" renames a fact in all texts
+# make release-check OUT=DIR   builds sdist and wheel into DIR (build/release), installs the wheel into an empty environment,
+#              starts it and the container of deploy/space from there, and opens a page of each
+# make readme  writes into README.md where the page is published, as pyproject.toml says it
 # make bench   measures speed and writes docs/speed.md; ARGS="--only views,peers" make bench: some parts
-#              (speed, views, pages, processor, peers, recording, patches, growth, long, coldstart, site); DATA=pairs.tsv,
-#              CHECKPOINT=name
+#              (speed, views, pages, pictures, processor, peers, recording, patches, growth, long, coldstart, site);
+#              DATA=pairs.tsv, CHECKPOINT=name
 # make soak    fifty people at once, people who leave, killed servers and trainings, hostile text, a full disk;
 #              ARGS="load --minutes 1" make soak: one part, shorter; ARGS="class" make soak: thirty who think between moves;
 #              ARGS="class --training" make soak: beside them one trains and one teaches a correction
@@ -41,7 +44,7 @@ CHECKPOINTS ?= en-de
 SENTENCES ?= 10000
 PARSES := .venv-parses
 
-.PHONY: run site test check test-gpu walk bench soak heads lint words format clean
+.PHONY: run site test check test-gpu walk release-check readme bench soak heads lint words format clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/installed
@@ -68,6 +71,14 @@ test-gpu: $(VENV)/installed-tests
 
 walk: $(VENV)/installed-tests
 	$(BIN) -m tests.walk $(ARGS)
+
+release-check: $(VENV)/installed-tests
+	RELEASE="$(abspath $(or $(OUT),build/release))" TORCH="$(TORCH)" $(BIN) -m pytest -v \
+		-o tmp_path_retention_policy=failed tests/browser/test_wheel.py tests/test_release.py
+	ls -l "$(or $(OUT),build/release)"
+
+readme: $(VENV)/installed
+	$(BIN) -m tests.readme
 
 bench: $(VENV)/installed-bench
 	$(BIN) -m tests.bench $(if $(DATA),--data "$(DATA)") $(if $(CHECKPOINT),--checkpoint "$(CHECKPOINT)") $(ARGS)
@@ -123,6 +134,8 @@ $(VENV)/installed-tests: requirements.txt $(CONSTRAINTS) tests/lint-requirements
 	$(PIP) -r tests/requirements.txt
 	@touch $@ $(VENV)/installed $(VENV)/installed-lint
 
+# Of what BertViz asks for beside what the tests have, its pictures need nothing, and some of it is older than our pins.
 $(VENV)/installed-bench: requirements.txt $(CONSTRAINTS) tests/lint-requirements.txt tests/requirements.txt tests/bench/requirements.txt | $(VENV)/pyvenv.cfg
 	$(PIP) -r tests/bench/requirements.txt
+	$(PIP) --no-deps bertviz==1.4.1
 	@touch $@ $(VENV)/installed $(VENV)/installed-lint $(VENV)/installed-tests

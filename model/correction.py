@@ -17,7 +17,7 @@ from model.checkpoints.checkpoint import Checkpoint, parameters_hash
 from model.checkpoints.store import checkpoint_path
 from model.checkpoints.translator import Translator
 from model.generation.steps import length_limits
-from model.language import sentence
+from model.language import Refusal
 from model.needs import Need
 from model.trace import Array, Trace
 from model.training.data import read_pairs
@@ -56,40 +56,30 @@ def read_correction(opened: Translator, source: str, correction: str) -> Trace:
             vocabulary lacks; or the model is too large to be copied.
     """
     if (needed := bytes_of_copy(opened)) > MOST_BYTES:
-        raise ValueError(
-            sentence(
-                "A copy of this model and its optimiser would take {needed:,.0f} MB; at most {most:,.0f} MB are "
-                "allowed. Choose a smaller model.",
-                needed=needed / 1e6,
-                most=MOST_BYTES / 1e6,
-            )
+        raise Refusal(
+            "A copy of this model and its optimiser would take {needed:,.0f} MB; at most {most:,.0f} MB are "
+            "allowed. Choose a smaller model.",
+            needed=needed / 1e6,
+            most=MOST_BYTES / 1e6,
         )
     if not (wanted := opened.prepare(correction)):
-        raise ValueError(
-            sentence("The correction is empty: there is nothing to learn. Type how the translation should read.")
-        )
+        raise Refusal("The correction is empty: there is nothing to learn. Type how the translation should read.")
     trace = opened.trace(source, wanted)
     (limit,) = length_limits(opened.model, [trace.src_ids])
     if len(trace.next_ids) > limit:
-        raise ValueError(
-            sentence(
-                "The correction has {count:,} tokens; a translation of this source has at most {limit:,}. Shorten it.",
-                count=len(trace.next_ids),
-                limit=limit,
-            )
+        raise Refusal(
+            "The correction has {count:,} tokens; a translation of this source has at most {limit:,}. Shorten it.",
+            count=len(trace.next_ids),
+            limit=limit,
         )
     unknown = opened.tokenizer.unknown
     if words := [word for word in wanted.split() if unknown in opened.tokenizer.encode(word)]:
-        raise ValueError(
-            sentence(
-                "The vocabulary of this model has no pieces for {words}, so it can never write that. Use other words.",
-                words=", ".join(words),
-            )
+        raise Refusal(
+            "The vocabulary of this model has no pieces for {words}, so it can never write that. Use other words.",
+            words=", ".join(words),
         )
     if wanted == opened.translate([source], beam_size=1)[0]:
-        raise ValueError(
-            sentence("The model writes this already: there is nothing to learn. Change the translation first.")
-        )
+        raise Refusal("The model writes this already: there is nothing to learn. Change the translation first.")
     return trace
 
 

@@ -72,7 +72,10 @@ def main(arguments: list[str] | None = None) -> None:
     opened = load_checkpoint(args.checkpoint, args.device)
     if not isinstance(opened, Translator):
         check_own(opened, "The score of a text")
-    scores = _translation_scores(opened, args) if isinstance(opened, Translator) else _text_scores(opened, args)
+    if isinstance(opened, Translator):
+        scores = _translation_scores(opened, args)
+    else:
+        scores = score_texts(opened, read_texts(args.data), args.data)
     if args.record:
         record_scores(checkpoint_path(args.checkpoint) / "metrics.json", args.record, args.beam_size, scores)
     for label, score in scores.items():
@@ -115,10 +118,6 @@ def is_accepted(source: str, translation: str, answers: Sequence[str]) -> bool:
         return text[:-1] if unended and text.endswith(ENDS) else text
 
     return any(fold(translation) in (answer, answer[:1].upper() + answer[1:]) for answer in map(fold, answers))
-
-
-def _text_scores(opened: LanguageModel | MaskedModel, args: argparse.Namespace) -> dict[str, Measured]:
-    return score_texts(opened, read_texts(args.data), args.data)
 
 
 def score_texts(opened: LanguageModel | MaskedModel, texts: Sequence[str], path: Path) -> dict[str, Measured]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -10,13 +9,11 @@ import numpy as np
 Array = np.ndarray
 StackName = Literal["encoder", "decoder"]
 
-KIND_TITLES: Mapping[str, str] = MappingProxyType(
-    {
-        "encoder_self": "Encoder self-attention",
-        "decoder_self": "Decoder self-attention",
-        "cross": "Cross-attention",
-    }
-)
+KIND_TITLES: Mapping[str, str] = {
+    "encoder_self": "Encoder self-attention",
+    "decoder_self": "Decoder self-attention",
+    "cross": "Cross-attention",
+}
 """On-screen title of each kind of attention, in the order of the menus."""
 
 

@@ -2,7 +2,7 @@
 
 English stands in the code: `tr("Layer")`, `tr("{count:,} tokens", count=count)`. What a language has instead stands in
 pages/text/LANG/strings.toml, by the English; what it lacks there stays English as a whole. A place that cannot know the
-language, as an error of the model, says `sentence(...)`: English, which keeps its template and facts for `tr`.
+language, as the model, says `sentence(...)` or raises `Refusal(...)`: English, with its template and facts for `tr`.
 """
 
 import re
@@ -83,6 +83,13 @@ def sentence(template: str, /, **facts: Any) -> Sentence:
     made = Sentence(_fill(template, facts, ENGLISH))
     made.template, made.facts = template, facts
     return made
+
+
+class Refusal(ValueError):
+    """An error that every language can say: of a template and its facts, or of a sentence that is made already."""
+
+    def __init__(self, text: str, /, **facts: Any) -> None:
+        super().__init__(text if isinstance(text, Sentence) else sentence(text, **facts))
 
 
 def tr(text: str, /, **facts: Any) -> str:

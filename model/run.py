@@ -246,11 +246,8 @@ class Run:
 def _temperature_at(place: Place, changes: tuple[Intervention, ...]) -> tuple[float, str]:
     """Tau and its scope, as the sidebar would have them, of the changes at work in a run; 1 if there is none."""
     for scope in ("head", "layer", "everywhere"):
+        address = {"kind": None, "layer": None, "head": None} | place.address(scope)
         for change in changes:
-            if isinstance(change, AttentionTemperature) and change == replace(change, **_whole_address(place, scope)):
+            if isinstance(change, AttentionTemperature) and change == replace(change, **address):
                 return change.tau, scope
     return 1.0, "head"
-
-
-def _whole_address(place: Place, scope: str) -> dict[str, str | int | None]:
-    return {"kind": None, "layer": None, "head": None} | place.address(scope)

@@ -7,16 +7,14 @@ start of a piece marks the start of a word.
 import base64
 import json
 import math
-import struct
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from html import escape
+from io import BytesIO
 from operator import attrgetter
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 from zipfile import BadZipFile, is_zipfile
 from zlib import error as ZlibError
@@ -25,7 +23,7 @@ import numpy as np
 
 from model.kinds import KIND_TITLES as KIND_TITLES
 from model.kinds import Array, Kind, StackName, path_of
-from model.language import sentence, sentence_of
+from model.language import Refusal, sentence, sentence_of
 from model.on_demand import MappingOnDemand, SequenceOnDemand, joined
 
 MOST_BYTES = 8 * 2**30
@@ -46,9 +44,11 @@ _DAMAGE = (
     ValueError,
 )
 """what reading a damaged or forged file raises"""
-SUBLAYER_TITLES: Mapping[str, str] = MappingProxyType(
-    {"self_attn": "self-attention", "cross_attn": "cross-attention", "feed_forward": "feed-forward"}
-)
+SUBLAYER_TITLES: Mapping[str, str] = {
+    "self_attn": "self-attention",
+    "cross_attn": "cross-attention",
+    "feed_forward": "feed-forward",
+}
 """what each sub-layer is called on screen"""
 
 
@@ -341,9 +341,7 @@ class Attention:
         """
         learned = self.projections
         if learned is None:
-            raise ValueError(
-                sentence("The matrices of {kind} {layer} could not be read.", kind=self.kind, layer=self.layer)
-            )
+            raise Refusal("The matrices of {kind} {layer} could not be read.", kind=self.kind, layer=self.layer)
         if name == "out":
             z, w_o = (x.astype(np.float64) for x in (self.z, learned.w_o))
             return [(multiply(z, w_o).sum(axis=0) + learned.b_o, self.out)]
@@ -687,21 +685,15 @@ class Trace:
             with np.load(path, allow_pickle=False) as stored:
                 size = sum(info.file_size for info in stored.zip.infolist())
                 if size > MOST_BYTES:
-                    raise ValueError(
-                        sentence("its arrays have {size:,} bytes, more than {most:,}", size=size, most=MOST_BYTES)
-                    )
+                    raise Refusal("its arrays have {size:,} bytes, more than {most:,}", size=size, most=MOST_BYTES)
                 arrays = dict(stored)  # each is read once, however often it is named
             trace = _unpack(json.loads(bytes(arrays["trace"])), arrays)
         except _DAMAGE as error:
-            raise ValueError(
-                sentence(
-                    "{path} is not the file of a trace, or it is damaged: {error}",
-                    path=str(path),
-                    error=sentence_of(error),
-                )
+            raise Refusal(
+                "{path} is not the file of a trace, or it is damaged: {error}", path=str(path), error=sentence_of(error)
             ) from error
         if not isinstance(trace, cls):
-            raise ValueError(sentence("{path} holds no trace", path=str(path)))
+            raise Refusal("{path} holds no trace", path=str(path))
         return trace
 
     def named_arrays(self) -> dict[str, Array]:
@@ -931,7 +923,7 @@ def _type_named(name: str) -> type:
 
         found = getattr(interventions, name, None)
     if not (isinstance(found, type) and is_dataclass(found)):
-        raise ValueError(sentence("unknown type {name!r}", name=name))
+        raise Refusal("unknown type {name!r}", name=name)
     return found
 
 
@@ -943,11 +935,8 @@ def _beside(weights: Array) -> Array:
 
 def _png(grey: Array) -> str:
     """A picture as PNG in base64; `grey` is (row, column) in uint8."""
+    from PIL import Image  # not above: only a notebook needs it
 
-    def chunk(name: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-    head = struct.pack(">IIBBBBB", grey.shape[1], grey.shape[0], 8, 0, 0, 0, 0)
-    rows = zlib.compress(b"".join(b"\0" + row.tobytes() for row in grey))
-    file = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
-    return base64.b64encode(file).decode()
+    file = BytesIO()
+    Image.fromarray(grey).save(file, "png")
+    return base64.b64encode(file.getvalue()).decode()

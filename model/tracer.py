@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -58,7 +57,10 @@ class Vocabulary(Protocol):
 
 @torch.inference_mode()
 def record(
-    model: Network, texts: Sequence[Sequence[int]], interventions: Sequence[Intervention] = ()
+    model: Network,
+    texts: Sequence[Sequence[int]],
+    interventions: Sequence[Intervention] = (),
+    paths: Sequence[str] | None = None,
 ) -> dict[str, Array]:
     """All activations of one teacher-forced run by hook point path, without the batch dimension.
 
@@ -67,11 +69,12 @@ def record(
         texts: token ids that each stack reads, the encoder's first: a source with </s> last, a target with <s> first
             and without its last token, a line with <s> first.
         interventions: what to change during the run.
+        paths: of the hook points that are read; None: of all.
     """
     check_cancelled()
     device = model.output.weight.device
     inputs = [torch.tensor([list(ids)], device=device) for ids in texts]
-    with applied(model, interventions), recording(model) as activations:
+    with applied(model, interventions), explicit_path(), recording(model, paths) as activations:
         model(*inputs)
     return {path: _numpy(tensor if path.endswith(".positional") else tensor[0]) for path, tensor in activations.items()}
 
@@ -213,7 +216,7 @@ def _tensors(value: Any) -> Iterator[Tensor]:
             yield from _tensors(part)
 
 
-LABELS: Mapping[StackName, str] = MappingProxyType({"encoder": "Source", "decoder": "Target"})
+LABELS: Mapping[StackName, str] = {"encoder": "Source", "decoder": "Target"}
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import torch.distributed as dist
 from tqdm import tqdm
 
 from model.analysis.heads.sharpness import COLLAPSED, mean_sharpness, measure_sharpness
+from model.beside import read_beside
 from model.checkpoints.files import atomic_write
 from model.checkpoints.store import OPENED, check_own, load_checkpoint, pick_device
 from model.checkpoints.tokenizer import Tokenizer, train_tokenizer
@@ -66,45 +67,8 @@ SHARPNESS_EXAMPLES = 8
 DESCRIBED = 1_000
 """examples by which it says how a vocabulary cuts a text"""
 
-HELP = {
-    "vocab_size": "pieces of the vocabulary",
-    "d_model": "width of the model",
-    "n_heads": "heads of each attention; must divide d_model",
-    "d_ff": "width of the feed-forward networks",
-    "n_encoder_layers": "encoder layers",
-    "n_decoder_layers": "decoder layers",
-    "dropout": "dropout rate (section 5.4); 0 turns it off",
-    "max_len": "maximum number of positions",
-    "norm": "layer normalisation after each residual connection (the paper), or before each sub-layer",
-    "positions": "sines and cosines (section 3.5), a learned table, RoPE, ALiBi, or none",
-    "activation": "of the feed-forward networks; swiglu and geglu are gated",
-    "tie_embeddings": "share one matrix between both embeddings and the output (section 3.4)",
-    "scale_scores": "divide the attention scores by sqrt(d_k) (equation 1)",
-    "norm_function": "LayerNorm; RMSNorm, which only divides by the root mean square; BatchNorm; or none",
-    "n_kv_heads": "heads of keys and values in self-attention, shared by the query heads; 0: as many as those",
-    "biases": "biases in projections, feed-forward networks and norms",
-    "qk_norm": "RMSNorm of each query and key",
-    "window": "self-attention sees keys less than this many positions away; 0: all",
-    "rope_base": "longest wavelength of RoPE, in units of 2 pi positions",
-    "scale_embeddings": "multiply embeddings by sqrt(d_model) (section 3.4)",
-    "residual": "a residual connection around each sub-layer",
-    "d_key": "width d_k of a head's queries and keys; 0: d_model / n_heads, as that of its values",
-    "steps": "training steps in total",
-    "max_tokens": "tokens per batch and process, padding included",
-    "warmup": "warm-up steps of the learning rate (equation 3); 0 starts at the highest rate",
-    "rise": "without it the rate starts at the peak of the warm-up instead of rising to it",
-    "lr_factor": "multiplies the learning rate",
-    "cooldown": "number of final steps over which the rate decays linearly to zero",
-    "label_smoothing": "epsilon of section 5.4; 0 turns it off",
-    "sampling": "0: one segmentation per sentence; above 0: a new random one each epoch, smaller is more varied",
-    "evaluate_every": "steps between evaluations on --dev",
-    "average": "number of evaluations whose weights are averaged (section 6.1)",
-    "precision": "of matrix products; weights, sums and Adam's moments stay float32",
-    "optimizer": "muon: Muon (Jordan et al. 2024) for the matrices of the layers, Adam for everything else",
-    "clip_scores": "largest score q·k / sqrt(d_k): W_Q and W_K of a head are scaled down to it (QK-clip); 0: no limit",
-    "decay_qk": "weight decay of W_Q and W_K",
-    "seed": "of the initial weights, dropout and the order of sentences",
-}
+HELP = read_beside(__file__)
+"""what each option sets, by its name"""
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:

@@ -1,4 +1,4 @@
-"""python -m tests.commands: do what README and docs say, command by command, in a fresh copy of the project.
+"""python -m tests.commands: do what README, CONTRIBUTING and docs say, command by command, in a fresh copy.
 
 Each command is printed with its exit status, its seconds and the end of its output. Files that a command reads are
 made first, as small as they may be; a command that never ends, or takes hours, is made shorter (`SHORTER`). What
@@ -10,17 +10,16 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from model.checkpoints import load_checkpoint
+from tests.soak.server import free_port
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = ("make", "python", "python3", "pip", "streamlit", "uvx", "docker", "torchrun", "rsync", "pip-audit", ".")
@@ -33,6 +32,7 @@ NOT_HERE = {
     r"pip-audit": "asks a database on the Internet",
     r"pip (install|download)|\. \.venv|python3 -m venv|downloads/|openai-community": "loads packages or models",
     r"make (test|check|lint|words|bench|soak|heads)|ARGS=|tests\.bench": "is what runs these very tests, or takes long",
+    r"make (format|re\w+)|tests\.(sweep|film)": "changes files, or takes long",
     r"make test-gpu": "needs a GPU",
     r"mixture|start-from|multi30k|tatoeba-dev|test2016|ablations|--lmplz": "reads texts that are not in the project",
     r"warm_up|norm_and_residual|training\.(digits|recurrence|recall|curves)|model\.induction": "trains for hours",
@@ -134,9 +134,7 @@ def copy_project(folder: Path) -> None:
 
 def run(command: Command, folder: Path) -> Outcome:
     """Run it in the folder; one that serves is stopped once it has answered."""
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     words = command.shorter
     shutil.rmtree(folder / "out", ignore_errors=True)  # most commands write to DIR, and only where nothing is
     serves = SERVES.search(words)
@@ -172,8 +170,8 @@ def _wait_until_it_answers(port: int, server: subprocess.Popen) -> int:
 
 
 def all_commands() -> list[Command]:
-    """README's and those of docs/, each once."""
-    documents = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    """README's, CONTRIBUTING's and those of docs/, each once."""
+    documents = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
     found = [command for document in documents for command in commands(document)]
     return [command for at, command in enumerate(found) if command.shorter not in {one.shorter for one in found[:at]}]
 

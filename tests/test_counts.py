@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from model.background.family import members
 from model.proof.claims import CLAIMS
 from model.proof.mistakes import MISTAKES
 from pages.views.learn.glossary import questions
@@ -20,12 +19,11 @@ CHINESE = "〇一二三四五六七八九"
 COUNTED: dict[str, tuple[Callable[[], int], tuple[str, ...]]] = {
     "claims": (
         lambda: len({claim.number for claim in CLAIMS}),
-        (r"(\S+) (?:claims|statements) that tie", r"(\S+) claims about these", r"yes, (\S+) claims",
+        (r"(\S+) (?:claims|statements) that tie", r"yes, (\S+) claims",
          r"measures (\S+) claims", r"[Aa]lle? (\S+) (?:claims|Behauptungen),",
          r"(\S+) (?:Behauptungen|Aussagen), die jedes",
          r"([一二三四五六七八九十]{2,})条论断"),
     ),
-    "models": (lambda: len(members()), (r"(\S+) models since 2017 computed",)),
     "mistakes": (
         lambda: len(MISTAKES),
         (r"(\S+) (?:classic )?mistakes(?: in implementations|, made| that are easily)", r"(\S+) Fehler, (?:wie|die)",
@@ -47,7 +45,7 @@ COUNTED: dict[str, tuple[Callable[[], int], tuple[str, ...]]] = {
 
 def texts() -> Iterator[tuple[str, str]]:
     """Where people read, and what."""
-    files = [ROOT / "README.md", ROOT / "pages/__init__.py", *ROOT.glob("docs/*.md"), *ROOT.glob("checkpoints/*/*.md")]
+    files = [*ROOT.glob("*.md"), ROOT / "pages/pages.toml", *ROOT.glob("docs/*.md"), *ROOT.glob("checkpoints/*/*.md")]
     files += [path for kind in ("md", "toml", "po") for path in ROOT.glob(f"pages/text/**/*.{kind}")]
     files += ROOT.glob("pages/lessons/*.toml")
     yield from ((path.relative_to(ROOT).as_posix(), path.read_text("utf-8")) for path in sorted(files))

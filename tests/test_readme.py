@@ -1,4 +1,4 @@
-"""What the README promises: its recipe for a view works as printed, its map and its links lead somewhere."""
+"""What README, CONTRIBUTING and docs promise: the recipe for a view works as printed, map and links lead somewhere."""
 
 import ast
 import base64
@@ -25,8 +25,10 @@ from pages.views.attention.heads_and_layers import all_heads
 from tests.model.checkpoints.huggingface.folders import save_chat_model
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text("utf-8")
-COUNTING = ("README.md", "docs/huggingface.md", "docs/verification.md")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(ROOT.glob("docs/*.md"))
+DOCUMENTS += sorted(ROOT.glob(".github/*.md"))
+COUNTING = ("README.md", "CHANGELOG.md", "docs/field.md", "docs/huggingface.md", "docs/verification.md")
 FAMILIES = (ROOT / "docs" / "families.md").read_text("utf-8")
 OPEN = """
 import json
@@ -46,26 +48,24 @@ print(json.dumps({"cards": [link.proto.label for link in home.get("page_link")],
                   "captions": [c.value for c in masks.caption], "of page": [c.value for c in page.caption]}))
 """
 ENTRY = """\
-            Page(
-                path="pages/largest_weights.py",
-                title="Largest weights",
-                icon=":material/bar_chart:",
-                summary="See how concentrated each query is.",
-                look_for="A bar near 1 attends to a single key.",
-                views_module="pages.views.beyond.largest_weights",
-            ),
+[[Beyond]]
+name = "largest_weights"
+title = "Largest weights"
+icon = "bar_chart"
+summary = "See how concentrated each query is."
+look_for = "A bar near 1 attends to a single key."
 """
 ENVIRONMENT = {"PATH": "", "OMP_NUM_THREADS": "1"}
 
 
 def blocks() -> list[tuple[str, str, str]]:
-    """Path, place in that file, and the block of code or text, as the README names and prints them."""
+    """Path, place in that file, and the block of code or text, as the recipe names and prints them."""
     first_line = r"(?:#|<!--) ([\w/]+\.(?:py|md)), ([^\n]+?)(?: -->)?"
-    return re.findall(rf"```(?:python|markdown)\n{first_line}\n(.*?)```", README, re.DOTALL)
+    return re.findall(rf"```(?:python|markdown)\n{first_line}\n(.*?)```", CONTRIBUTING, re.DOTALL)
 
 
 def put(path: Path, place: str, block: str) -> None:
-    """Write a block where the README says: at the end of a file, or before the line that it names."""
+    """Write a block where the recipe says: at the end of a file, or before the line that it names."""
     lines = path.read_text("utf-8").splitlines(keepends=True)
     at = len(lines) if place == "at its end" else lines.index(f"{place.removeprefix('before ')}\n")
     apart = "\n\n" if path.suffix == ".py" else "\n"
@@ -89,7 +89,7 @@ def run(folder: Path, *command: str, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def with_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project with the README's view as a tab of Masks, and as a page of its own."""
+    """The project with the recipe's view as a tab of Masks, and as a page of its own."""
     folder = tmp_path_factory.mktemp("project")
     for name in ("pages", "viz", "model", ".streamlit"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -100,19 +100,11 @@ def with_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     put(folder / module, before, view)
     put(folder / text, before_text, words)
     shutil.copy(folder / "pages/masks.py", folder / "pages/largest_weights.py")
-    insert(folder / "pages/__init__.py", r'"Beyond": \(\n', ENTRY)
+    put(folder / "pages/pages.toml", "at its end", ENTRY)
     imports = (folder / module).read_text("utf-8").partition("MOST_PADS")[0]
     (folder / "pages/views/beyond/largest_weights.py").write_text(f"{imports}\n{view}", encoding="utf-8")
     (folder / "pages/text/largest_weights.md").write_text(words, encoding="utf-8")
     return folder
-
-
-def insert(path: Path, place: str, text: str) -> None:
-    """Write a text after the first place that matches."""
-    before = path.read_text("utf-8")
-    match = re.search(place, before)
-    assert match, f"{path.name} has no {place}"
-    path.write_text(before[: match.end()] + text + before[match.end() :], encoding="utf-8")
 
 
 def test_the_recipe_for_a_view_works_as_printed(with_recipe: Path, saved_checkpoints: Path) -> None:
@@ -136,9 +128,7 @@ def test_the_view_of_the_recipe_is_on_the_command_line_at_once(with_recipe: Path
 @pytest.mark.parametrize("rule", ["ruff format --check", "ruff check", "lint-imports --no-cache"])
 def test_the_recipe_passes_make_lint(rule: str, with_recipe: Path) -> None:
     program, *options = rule.split()
-    files = (
-        ["pages/views/attention/masks.py", "pages/largest_weights.py", "pages/__init__.py"] if program == "ruff" else []
-    )
+    files = ["pages/views/attention/masks.py", "pages/largest_weights.py"] if program == "ruff" else []
     command = [str(Path(sys.executable).parent / program), *options, *files]
     done = subprocess.run(command, cwd=with_recipe, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -191,7 +181,7 @@ def test_every_block_of_python_runs_as_in_a_notebook(
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", (ROOT / name).read_text("utf-8"), re.DOTALL):
-        if "downloads/" in block or block.startswith("# pages/"):  # a model from the network; the recipe, tested above
+        if "downloads/" in block:  # a model from the network
             continue
         for statement in ast.parse(block).body:
             if isinstance(statement, ast.Expr):
@@ -203,13 +193,12 @@ def test_every_block_of_python_runs_as_in_a_notebook(
 
 
 def test_no_other_document_has_python_that_is_not_run() -> None:
-    documents = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    with_python = [path.relative_to(ROOT).as_posix() for path in documents if "```python" in path.read_text("utf-8")]
-    assert with_python == ["README.md", "docs/huggingface.md", "docs/notebook.md"]
+    with_python = [path.relative_to(ROOT).as_posix() for path in DOCUMENTS if "```python" in path.read_text("utf-8")]
+    assert with_python == ["README.md", "CONTRIBUTING.md", "docs/huggingface.md", "docs/notebook.md"]
 
 
 def test_the_map_names_what_is_there() -> None:
-    tree = re.search(r"## Where things are\n\n```\n(.*?)```", README, re.DOTALL)
+    tree = re.search(r"## Where things are\n\n```\n(.*?)```", CONTRIBUTING, re.DOTALL)
     assert tree
     folder = ""
     for line in tree[1].splitlines():
@@ -224,7 +213,7 @@ def test_the_map_names_what_is_there() -> None:
 
 
 def test_every_relative_link_leads_somewhere() -> None:
-    for document in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+    for document in DOCUMENTS:
         prose = re.sub(r"```.*?```", "", document.read_text("utf-8"), flags=re.DOTALL)
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", prose):
             assert (document.parent / target).exists(), f"{document.name} links to {target}"

@@ -6,25 +6,24 @@ language and scheme; this is the whole, and takes an hour or two.
 """
 
 import argparse
-import os
-import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from urllib.parse import urlencode
 
-from playwright.sync_api import BrowserContext, sync_playwright
+from playwright.sync_api import BrowserContext
 
 from model.checkpoints import load_checkpoint
 from model.needs import Need
 from pages import PAGES, Page
 from pages.text import languages
-from tests.browser.conftest import ARGUMENTS, AT_ONCE, CHROMIUM, PATIENCE, ROOT, Visitor, serve
+from tests.browser.chromium import chromium
+from tests.browser.conftest import AT_ONCE, PATIENCE, ROOT, Visitor, serve
 from tests.browser.cuts import cuts, pictures, watch_canvases
 
 WIDTHS = (1920, 1280, 1024, 390)
@@ -68,18 +67,17 @@ def tabs() -> Iterator[Tab]:
             yield Tab(page, title, next(name for name in MODELS if needs <= features[name]))
 
 
-def look(visitor: Visitor, scheme: str, widths: Iterable[int] = WIDTHS) -> Iterator[tuple[int, str, str, str]]:
-    """(width, kind, place, text) of what is wrong with the open tab."""
-    visitor.page.emulate_media(color_scheme=scheme)
-    for width in widths:
+def look(visitor: Visitor, schemes: list[str], widths: list[int]) -> Iterator[tuple[str, str, str, str]]:
+    """(where seen, kind, place, text) of what is wrong with the open tab."""
+    for scheme, width in product(schemes, widths):
         visitor.page.set_viewport_size({"width": width, "height": HEIGHT})
-        visitor.settle()
+        visitor.change_scheme(scheme)
         # Pictures are drawn again a moment after the window has changed.
         visitor.page.wait_for_timeout(300)
         for found in cuts(visitor.page):
-            yield width, *found
+            yield f"{scheme}, {width}", *found
     if not pictures(visitor.page):
-        yield 0, NO_PICTURE, "", ""
+        yield "", NO_PICTURE, "", ""
 
 
 def _lacks(visitor: Visitor, tab: Tab, server: str) -> bool:
@@ -117,25 +115,21 @@ def main() -> None:
     with ExitStack() as stack:
         log = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "log.txt"
         server = stack.enter_context(serve(ROOT / "checkpoints", log))
-        chromium = stack.enter_context(sync_playwright()).chromium
-        program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM)))
-        browser = chromium.launch(executable_path=program, args=list(ARGUMENTS))
-        stack.callback(browser.close)
-        window = browser.new_context()
+        window = stack.enter_context(chromium()).new_context()
         window.set_default_timeout(PATIENCE)
         window.add_init_script(AT_ONCE)
         watch_canvases(window)
         chosen += [Tab(tab.page, title, tab.checkpoint) for tab in chosen for title in _built(tab, window, server)]
-        for tab, language, scheme in product(chosen, asked.languages.split(","), asked.schemes.split(",")):
-            print(f"{tab.name} [{language}, {scheme}]", file=sys.stderr, flush=True)
+        for tab, language in product(chosen, asked.languages.split(",")):
+            print(f"{tab.name} [{language}]", file=sys.stderr, flush=True)
             visitor = Visitor(window.new_page())
             visitor.visit(f"{server}/{tab.address(language)}")
-            found = [*look(visitor, scheme, map(int, asked.widths.split(",")))]
+            found = [*look(visitor, asked.schemes.split(","), [*map(int, asked.widths.split(","))])]
             if found and found[-1][1] == NO_PICTURE and not _lacks(visitor, tab, server):
                 found.pop()
-            for width, kind, place, text in found:
+            for seen, kind, place, text in found:
                 kinds[kind] += 1
-                print(f"{tab.name} [{language}, {scheme}, {width}] {kind}: {place}: {text}", flush=True)
+                print(f"{tab.name} [{', '.join(filter(None, (language, seen)))}] {kind}: {place}: {text}", flush=True)
             visitor.page.close()
     print(f"{len(chosen)} tabs: {dict(kinds) or 'nothing found'}")
     sys.exit(bool(kinds))

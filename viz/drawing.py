@@ -23,6 +23,8 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inli
 """content security policy: the file runs its own scripts and loads nothing"""
 LARGEST = 1e6
 """of coded numbers"""
+LEAST = 1e-30
+"""where the largest number is smaller, all are sent as 0: there is no single-precision unit to count them in"""
 STYLE = """
 :root { --st-text-color: #31333f; --st-background-color: #ffffff; --st-secondary-background-color: #f0f2f6;
   --st-primary-color: #1c6fd1; --st-border-color: rgba(49, 51, 63, 0.25); --st-font: system-ui, sans-serif;
@@ -119,7 +121,7 @@ def _units(arrays: Mapping[str, np.ndarray | Coded]) -> dict[int, float]:
                     f"{name} has numbers from {least:.4g} to {most:.4g}; 0 to {LARGEST:,.0f} can be drawn."
                 )
             largest[array.bits] = max(largest[array.bits], most)
-    return {bits: (most or 1.0) / (2**bits - 2) for bits, most in largest.items()}
+    return {bits: (most if most > LEAST else 1.0) / (2**bits - 2) for bits, most in largest.items()}
 
 
 def _encode(array: np.ndarray | Coded, units: Mapping[int, float]) -> tuple[Any, ...]:

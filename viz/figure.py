@@ -83,22 +83,28 @@ class StableFigure(go.Figure):
         return content
 
 
-def enlarge(figure: StableFigure, least: int = 16) -> StableFigure:
-    """The figure for a screen that is seen from afar: it fills its place, with no text smaller than `least` pixels."""
-    content = _with_larger_text(figure.to_dict(), least)
+def enlarge(figure: StableFigure, by: float = 1) -> StableFigure:
+    """The figure for a screen that is seen from afar: it fills its place, with no text smaller than 16 pixels x `by`.
+
+    Args:
+        figure: for a page.
+        by: how much larger the screen is than one of 1280 x 720 pixels.
+    """
+    least = 16 * by
+    content = _with_larger_text(figure.to_dict(), by)
     layout = {name: part for name, part in content["layout"].items() if name not in ("height", "width")}
     # Larger labels need more room.
     margin = layout.get("margin", {}) | {"autoexpand": True}
     font = layout.get("font", {})
-    axes = {name: _with_fewer_ticks(name, part) for name, part in layout.items() if name[1:5] == "axis"}
+    axes = {name: _with_fewer_ticks(name, part, by) for name, part in layout.items() if name[1:5] == "axis"}
     return StableFigure(
         content
         | {"layout": layout | axes | {"font": font | {"size": max(font.get("size", least), least)}, "margin": margin}}
     )
 
 
-def _with_fewer_ticks(name: str, axis: Mapping[str, Any]) -> dict[str, Any]:
-    """An axis whose labels have room beside each other on a screen of 1280 x 720 pixels."""
+def _with_fewer_ticks(name: str, axis: Mapping[str, Any], by: float) -> dict[str, Any]:
+    """An axis whose labels have room beside each other on that screen."""
     low, high = axis.get("domain", (0, 1))
     step = 1
     if isinstance(axis.get("tickvals"), list):
@@ -106,18 +112,20 @@ def _with_fewer_ticks(name: str, axis: Mapping[str, Any]) -> dict[str, Any]:
     thinned = {part: axis[part][::step] for part in ("tickvals", "ticktext") if isinstance(axis.get(part), list)}
     raised = axis.get("type") == "log" or any(_RAISED.search(str(text)) for text in axis.get("ticktext") or ())
     font = axis.get("tickfont", {})
-    least = {"tickfont": font | {"size": max(font.get("size", 0), OF_RAISED)}} if raised else {}
+    least = {"tickfont": font | {"size": max(font.get("size", 0), OF_RAISED * by)}} if raised else {}
     return {**axis, **thinned, **least, "automargin": True}
 
 
-def _with_larger_text(value: Any, least: int, name: str = "") -> Any:
+def _with_larger_text(value: Any, by: float, name: str = "") -> Any:
     if isinstance(value, Mapping):
-        parts = {key: _with_larger_text(part, least, key) for key, part in value.items()}
+        parts = {key: _with_larger_text(part, by, key) for key, part in value.items()}
         if isinstance(parts.get("text"), str) and _RAISED.search(parts["text"]):
-            parts["font"] = {"size": OF_RAISED} | parts.get("font", {})
-            parts["font"]["size"] = max(parts["font"]["size"], OF_RAISED)
-        return parts | {"size": max(parts.get("size") or least, least)} if name.endswith("font") else parts
-    return [_with_larger_text(part, least) for part in value] if isinstance(value, list) else value
+            parts["font"] = {"size": OF_RAISED * by} | parts.get("font", {})
+            parts["font"]["size"] = max(parts["font"]["size"], OF_RAISED * by)
+        if name == "uniformtext":  # a text that would have to be smaller is left out
+            return parts | {"minsize": 16 * by}
+        return parts | {"size": max(parts.get("size") or 0, 16 * by)} if name.endswith("font") else parts
+    return [_with_larger_text(part, by) for part in value] if isinstance(value, list) else value
 
 
 def _encode(value: Any, name: str = "") -> Any:

@@ -19,14 +19,12 @@ from viz.figure import (
     GROUPED_BARS,
     INVISIBLE,
     LEGEND_ABOVE,
-    TITLE_LEFT,
     StableFigure,
     band,
     bar,
     curve,
     escape,
     figure,
-    grid,
     hline,
     merge,
     panels,
@@ -136,8 +134,6 @@ class Scale:
 
 
 WEIGHT = Scale(0, 1, WEIGHTS, "attention<br>weight<br>0 to 1")
-VISIBLE = Scale(0, 1, "#56B4E9")
-"""one colour for every cell that the mask allows"""
 
 
 @dataclass(frozen=True)
@@ -157,9 +153,6 @@ class Map:
     def panel(self, title: str, axes: Mapping[Scale, str]) -> heat.Map:
         """For `map_grid`; `axes` are the colour axes."""
         mask = np.ones(self.values.shape, bool) if self.mask is None else self.mask
-        if self.scale == VISIBLE:
-            one = {"colorscale": [[0, VISIBLE.colours], [1, VISIBLE.colours]], "showscale": False}
-            return heat.Map(title, self.values, mask, self.what, one, self.columns)
         hover, colours = f"{self.what} <b>%{{z:.7g}}</b>", {"coloraxis": axes[self.scale]}
         return heat.Map(title, self.values, mask, hover, colours, self.columns)
 
@@ -187,7 +180,7 @@ class Maps(Form):
         return {"row": int(row), "column": int(column)}
 
     def draw(self) -> StableFigure:
-        scales = list(dict.fromkeys(one.scale for one in self.maps.values() if one.scale != VISIBLE))
+        scales = list(dict.fromkeys(one.scale for one in self.maps.values()))
         axes = {scale: f"coloraxis{suffix(number)}" for number, scale in enumerate(scales, start=1)}
         lines = -(-len(self.maps) // (self.across or len(self.maps)))
         widest = max((one.columns or self.columns for one in self.maps.values()), key=len)
@@ -252,9 +245,10 @@ class Maps(Form):
         )
 
     def arrays(self) -> dict[str, Array]:
-        values = {title: one for title, one in self.maps.items() if one.scale != VISIBLE}
         masks = [one.mask for one in self.maps.values() if one.mask is not None]
-        return {array_name(title): one.values for title, one in values.items()} | ({"mask": masks[-1]} if masks else {})
+        return {array_name(title): one.values for title, one in self.maps.items()} | (
+            {"mask": masks[-1]} if masks else {}
+        )
 
     def table(self) -> pd.DataFrame | None:
         arrays = self.arrays()
@@ -302,7 +296,7 @@ class Strips(Form):
 
 @dataclass(frozen=True)
 class Bars(Form):
-    """A bar for each name and series: grouped, laid over each other, or with a panel for each series."""
+    """A bar for each name and series: grouped, or laid over each other."""
 
     names: Sequence[str] | Array
     """of the places, or the numbers of places on an axis"""
@@ -314,7 +308,7 @@ class Bars(Form):
     colours: Sequence[Any] = OKABE_ITO
     """of each series: a colour, or Plotly's marker"""
     mode: str = "group"
-    """group, overlay or panels"""
+    """group or overlay"""
     number: str = ".7g"
     unit: str = ""
     what: str = "position"
@@ -327,28 +321,24 @@ class Bars(Form):
     def draw(self) -> StableFigure:
         named = not isinstance(self.names, np.ndarray)
         places = np.arange(len(self.names)) if named else self.names
-        panels = self.mode == "panels"
         colours = list(self.colours) * len(self.series)
         traces = [
             bar(
                 x=places,
                 y=values,
-                panel=number if panels else 1,
                 name=title,
                 marker=marker if isinstance(marker, Mapping) else {"color": marker},
                 **self._hover(title, named),
                 **({"width": places[1] - places[0]} if self.mode == "overlay" else {}),
                 **(UNDIMMED if self.sets else {}),
             )
-            for number, ((title, values), marker) in enumerate(zip(self.series.items(), colours, strict=False), start=1)
+            for (title, values), marker in zip(self.series.items(), colours, strict=False)
         ]
         traces += [
             scatter(x=places, y=values, name=title, mode="markers", marker=DIAMOND, hover=f"{title} <b>%{{y:.5g}}</b>")
             for title, values in self.dots.items()
         ]
         ticks = axis_ticks(self.names) if named else {}
-        if panels:
-            return self._panels(traces, ticks)
         own = {"range": list(self.range), "zeroline": True} if self.range else {}
         return figure(
             traces,
@@ -365,23 +355,6 @@ class Bars(Form):
         detail = f"<br>%{{customdata[{len(texts) - 1}]}}" if title in self.details else ""
         hover = f"{place}<br>{title} <b>%{{y:{self.number}}}</b>{self.unit}{detail}"
         return {"hover": hover} | ({"customdata": list(zip(*texts, strict=True))} if texts else {})
-
-    def _panels(self, traces: list[dict], ticks: dict) -> StableFigure:
-        count = len(traces)
-        low, high = self.range or (0, max(float(np.nanmax(values)) for values in self.series.values()))
-        around = ABOVE + 18 + (slanted_room(self.names, MOST_ROOM) if ticks else 26)
-        plot = max(min(92 * count, TALLEST_BELOW_CONTROLS - around), 44 * count)
-        layout = grid(
-            count,
-            1,
-            list(self.series),
-            TITLE_LEFT | {"font": {"size": 13}},
-            shared_xaxes=True,
-            vertical_spacing=18 / plot,
-            xaxis=ticks | {"tickangle": -60, "range": [-0.6, len(self.names) - 0.4]},
-            yaxis={"range": [low, high * 1.02], "tickvals": [low, (low + high) / 2, high], "zeroline": True},
-        )
-        return figure(traces, layout, self._marked(), self.layout, height=plot + around, showlegend=False, bargap=0.15)
 
     def arrays(self) -> dict[str, Array]:
         places = {"place": self.names} if isinstance(self.names, np.ndarray) else {}

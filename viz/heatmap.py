@@ -221,10 +221,13 @@ def vector_strips(
     )
 
 
-def signed_axis(limits: tuple[float, float], title: str = "value") -> dict:
-    """A colour axis of signed values, its range written on a bar above the figure."""
+def signed_axis(limits: tuple[float, float], title: str = "value", beyond: bool = False) -> dict:
+    """A colour axis of signed values, its range written on a bar above the figure; `beyond`: some lie outside it."""
     ticks = np.linspace(*limits, 3)
-    bar = flat_bar(title) | {"tickvals": ticks, "ticktext": [signed(tick) for tick in ticks]}
+    texts = [
+        f"{sign}{signed(tick)}" for sign, tick in zip(("≤ ", "", "≥ ") if beyond else [""] * 3, ticks, strict=True)
+    ]
+    bar = flat_bar(title) | {"tickvals": ticks, "ticktext": texts}
     return {"colorscale": SIGNED, "cmin": limits[0], "cmax": limits[1], "colorbar": bar}
 
 

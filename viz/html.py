@@ -19,6 +19,8 @@ _BOXES = f"""<style>
 .chip {{ display: inline-flex; flex-direction: column; align-items: center; padding: 0.1rem 0.5rem;
   border: 0 solid color-mix(in srgb, var(--hue) 70%, transparent);
   background: color-mix(in srgb, var(--hue) 14%, transparent); }}
+.chips[role=list] > * {{ flex-grow: var(--stretch, 0); }}
+.chips[role=list] > :not(.chip) {{ display: grid; }}
 button.chip {{ border-width: 1px; border-radius: 0.4rem; }}
 .chip.special, .chip.unknown {{ border-style: dotted; }}
 .chip.chosen {{ box-shadow: 0 0 0 2px var(--hue); background: color-mix(in srgb, var(--hue) 40%, transparent); }}

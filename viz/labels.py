@@ -28,13 +28,13 @@ LEAST_PLAIN, MOST_PLAIN = 1e-5, 1e15
 """between them a number is written without a power of ten"""
 OURS = frozenset(
     ("", "a token sees", "at work for a token", "attention", "BLEU: direction", "block", "box", "cache, bytes",
-     "change", "changed", "context", "device-hours", "devices", "divided by", "does it", "dropout at",
+     "change", "changed", "context", "device-hours", "devices", "divided by", "does it", "dropout at", "dropped",
      "EN-DE training operations", "EN-FR training operations", "exact match", "first step that is further off",
-     "in short", "kind", "KV cache or state, bytes", "largest difference", "layer", "looks", "metric", "multiply-adds",
-     "n in it", "norm", "of the key", "of the query", "off, the least important first", "one rounding, at most",
-     "operations", "ordered by", "parameters", "parameters, bytes", "part", "perplexity: direction", "positions",
-     "quantity", "relation", "rotation", "rule", "run", "scores, bytes", "scoring function", "state", "step",
-     "swapped for", "the paper's row", "together, bytes", "training", "type", "type here", "type over {}", "verdict",
+     "in short", "inherited", "kind", "KV cache or state, bytes", "largest difference", "layer", "looks", "metric",
+     "multiply-adds", "n in it", "new", "norm", "off, the least important first", "one rounding, at most", "operations",
+     "order", "ordered by", "parameters", "parameters, bytes", "part", "perplexity: direction", "positions", "quantity",
+     "relation", "rotation", "rule", "run", "scores, bytes", "scoring function", "state", "step", "swapped for",
+     "the paper's row", "together, bytes", "training", "type", "type here", "type over {}", "verdict",
      "wavelength", "weights", "where", "with positions", "without positions", "work", "writes the same, greedily")
 )  # fmt: skip
 """columns of tables whose cells are words of the app, or numbers as texts, and not of a text"""

@@ -27,7 +27,9 @@ def number(value: float, digits: int = 4) -> Numeral:
 
 
 def signed(value: float, format: str = ".3g") -> Numeral:
-    """With a true minus sign, and powers of ten as in print: "−4.5"."""
+    """With a true minus sign, powers of ten as in print, and ∞ for infinity: "−4.5"."""
+    if math.isinf(value):
+        return number(value)
     return Numeral(printed(f"{value:{format}}").replace("-", "−"))
 
 

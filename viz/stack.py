@@ -8,6 +8,8 @@ from viz.figure import StableFigure
 from viz.heatmap import MOST_KEYS, slanted_room
 from viz.tokens import MOST_ROOM
 
+BESIDE_BAR = 0.6
+"""of the width of a narrow screen, what a colour bar at the right leaves to the panel"""
 MOST_TITLE, MOST_ON_PHONE, LEAST_TITLE = 43, 38, 26
 """characters of a title below an axis as wide as its figure, which may be one of two beside the sidebar; the same on a
 phone; and below any axis"""
@@ -29,7 +31,7 @@ def stack(figure: StableFigure) -> StableFigure:
     """
     content = figure.to_dict()
     layout = content["layout"]
-    panels = sorted(_panels(layout), key=lambda panel: (-panel[1][1]["domain"][1], panel[0][1]["domain"][0]))
+    panels = sorted(_panels(content), key=lambda panel: (-panel[1][1]["domain"][1], panel[0][1]["domain"][0]))
     if "height" not in layout or len(panels) < 2:
         return figure
     margin = {"t": 80, "b": 80} | layout.get("margin", {})
@@ -65,13 +67,20 @@ def stack(figure: StableFigure) -> StableFigure:
 
 
 def thin(figure: StableFigure) -> StableFigure:
-    """The figure with at most `MOST_KEYS` labels below each panel: on a narrow screen more would lie on each other."""
+    """The figure with at most `MOST_KEYS` labels below a panel of its width: on a narrow screen more would overlap.
+
+    A colour bar beside the panel takes a part of that width.
+    """
     content = figure.to_dict()
-    axes = {
-        name: axis | {part: axis[part][:: -(-len(axis["ticktext"]) // MOST_KEYS)] for part in ("tickvals", "ticktext")}
-        for name, axis in content["layout"].items()
-        if name.startswith("xaxis") and isinstance(axis.get("ticktext"), list) and len(axis["ticktext"]) > MOST_KEYS
-    }
+    axes, scales = {}, [axis for name, axis in content["layout"].items() if name.startswith("coloraxis")]
+    beside = any(one["colorbar"].get("orientation") != "h" for one in scales if "colorbar" in one)
+    most = MOST_KEYS * (BESIDE_BAR if beside else 1)
+    for name, axis in content["layout"].items():
+        if name.startswith("xaxis") and isinstance(axis.get("ticktext"), list):
+            start, end = axis.get("domain", (0, 1))
+            step = -(-len(axis["ticktext"]) // max(int(most * (end - start)), 1))
+            if step > 1:
+                axes[name] = axis | {part: axis[part][::step] for part in ("tickvals", "ticktext")}
     return StableFigure(content | {"layout": content["layout"] | axes}) if axes else figure
 
 
@@ -112,10 +121,11 @@ def _legend(legend: Mapping[str, Any], panels: list, share: float) -> dict[str, 
     return _beyond(legend, share)
 
 
-def _panels(layout: Mapping[str, Any]) -> Iterator[tuple[tuple[str, dict], tuple[str, dict]]]:
-    """Names and properties of the axes of each panel; an axis that lies over another one has no panel of its own."""
+def _panels(content: Mapping[str, Any]) -> Iterator[tuple[tuple[str, dict], tuple[str, dict]]]:
+    """Names and properties of the axes of each panel with data; an axis over another one has no panel of its own."""
+    layout, drawn = content["layout"], {f"xaxis{trace.get('xaxis', 'x')[1:]}" for trace in content["data"]}
     for name, axis in layout.items():
-        if not name.startswith("xaxis") or "domain" not in axis:
+        if name not in drawn or "domain" not in axis:
             continue
         below = f"yaxis{axis.get('anchor', 'y').removeprefix('y')}"
         if "domain" in layout.get(below, {}):

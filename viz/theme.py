@@ -2,6 +2,7 @@
 
 from functools import cache
 
+import numpy as np
 import plotly.colors
 
 OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
@@ -101,6 +102,13 @@ def symmetric_range(*arrays) -> tuple[float, float]:
     """(-m, m) with m the largest magnitude in `arrays`: one colour range for all of them; (-1, 1) if all are 0."""
     largest = max((float(abs(array).max()) for array in arrays if array.size), default=0.0)
     return (-largest or -1.0, largest or 1.0)
+
+
+def usual_range(*arrays, share: float = 0.99) -> tuple[float, float]:
+    """The same with m at this share of all magnitudes, so that few large numbers do not make all others pale."""
+    magnitudes = np.concatenate([np.abs(array).ravel() for array in arrays])
+    m = float(np.quantile(magnitudes, share)) if magnitudes.size else 0.0
+    return (-m, m) if m else symmetric_range(*arrays)
 
 
 @cache

@@ -16,6 +16,8 @@ ROW, AROUND = 22, 64
 """pixels of a bar with the space below it, and of all that is not bars"""
 ROOM = 0.14
 """for the numbers beside the bars, as a share of the axis"""
+BESIDE = 22
+"""pixels more for them at the names: on a phone that share is less than a number"""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,12 @@ class Waterfall(Form):
         ]
         low, high = min(0.0, *ends), max(0.0, *ends)
         room = ROOM * ((high - low) or 1.0)
-        rows_axis = {"tickvals": rows, "ticktext": escape(self.names), "range": [len(rows) - 0.4, -0.6]} | NO_GRID
+        rows_axis = {
+            "ticklabelstandoff": BESIDE,
+            "tickvals": rows,
+            "ticktext": escape(self.names),
+            "range": [len(rows) - 0.4, -0.6],
+        } | NO_GRID
         return figure(
             [bars],
             {"shapes": joints},

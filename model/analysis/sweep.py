@@ -1,6 +1,9 @@
 """Many runs on the same tokens, each with changes of its own: one head off after another, one sub-layer, one box."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import takewhile
+from operator import eq
 
 import numpy as np
 import torch
@@ -21,29 +24,46 @@ BATCH_NUMBERS = 10_000_000
 Changes = Sequence[Intervention]
 
 
-def sweep(opened: Checkpoint, trace: Trace, changes: Sequence[Changes]) -> Iterator[Array]:
+def sweep(opened: Checkpoint, trace: Trace, changes: Sequence[Changes], rows: int | None = None) -> Iterator[Array]:
     """The logits of the run's tokens under each of the changes, which act besides those of the run.
 
     Heads that are switched off, alone or together, and patches are the rows of one batch. What a Hugging Face model
     does with a batch is up to it: its batches carry the unchanged run as one more row, and as soon as that is no
     longer the run of `trace`, each change runs alone.
 
+    Args:
+        opened: the model.
+        trace: its run, with the tokens.
+        changes: of each run.
+        rows: of the last stack that are needed, from the first on; the stack must be causal. None: all.
+
     Yields:
         (row, vocabulary), in the order of `changes`.
     """
     by_row = all(_acts_in_a_row(change) for each in changes for change in each)
-    rows = max(BATCH_NUMBERS // _largest_activation(opened, trace), 1) if by_row else 1
+    most = max(BATCH_NUMBERS // _largest_activation(opened, trace), 1) if by_row else 1
+    own = Need.OWN_LAYERS in opened.features
+    layers = [_first_layer(opened.model, each) if own and by_row else None for each in changes]
     first = 0
     while first < len(changes):
         check_cancelled()
-        some = list(changes[first : first + rows])
-        control = [()] if len(some) > 1 and Need.OWN_LAYERS not in opened.features else []
-        logits = _run_together(opened.model, trace, control + some, by_row)
+        alike = takewhile(partial(eq, layers[first]), layers[first : first + most])
+        some = list(changes[first : first + len([*alike])])
+        control = [()] if len(some) > 1 and not own else []
+        logits = _run_together(opened.model, trace, control + some, by_row, own, rows)
         if control and not _is_run_of(trace, logits[0]):
-            rows = 1
+            most = 1
             continue
         yield from logits[len(control) :]
         first += len(some)
+
+
+def _first_layer(model: Network, changes: Changes) -> tuple[int, ...]:
+    """The stack and layer before which the changes leave the run as it is; empty: nothing."""
+    paths = [path.split(".") for change in changes for path in change.edits(model)]
+    order = list(model.stacks)
+    places = [(order.index(path[0]), int(path[2])) if path[1:2] == ["layers"] else () for path in paths]
+    return min(places, default=())
 
 
 def _largest_activation(opened: Checkpoint, trace: Trace) -> int:
@@ -55,7 +75,9 @@ def _largest_activation(opened: Checkpoint, trace: Trace) -> int:
 
 def _is_run_of(trace: Trace, logits: Array) -> bool:
     """Whether logits are those of the run but for rounding."""
-    return np.allclose(logits, trace.logits, rtol=0, atol=1e-4 * float(np.abs(trace.logits).max(initial=1.0)))
+    return np.allclose(
+        logits, trace.logits[: len(logits)], rtol=0, atol=1e-4 * float(np.abs(trace.logits).max(initial=1.0))
+    )
 
 
 def _acts_in_a_row(change: Intervention) -> bool:
@@ -69,20 +91,27 @@ def log_probability(logits: Array, ids: Sequence[int]) -> float:
 
 
 @torch.inference_mode()
-def _run_together(model: Network, trace: Trace, changes: Sequence[Changes], by_row: bool) -> list[Array]:
-    """The logits under each of the changes; several of them side by side must change a row of the batch each."""
-    device, own = model.output.weight.device, [*trace.interventions, *(() if by_row else changes[0])]
-    texts = [torch.tensor([stream.tokens.ids], device=device) for stream in trace.streams.values()]
-    edits = _edit_rows(model, changes) if by_row else {}
-    *sources, last = texts
-    if any(of_source(path) for path in edits):  # else one row of the encoder's output serves all
-        sources = [ids.expand(len(changes), -1) for ids in sources]
-    with applied(model, own), editing(model, edits), explicit_path():
-        logits = model(*sources, last.expand(len(changes), -1))
-    return [row.cpu().numpy() for row in logits]
+def _run_together(
+    model: Network, trace: Trace, changes: Sequence[Changes], by_row: bool, own: bool, rows: int | None
+) -> list[Array]:
+    """The logits under each of the changes; several of them side by side must change a row of the batch each.
+
+    Our own layers run once for all rows until the first of them is changed.
+    """
+    always, texts = [*trace.interventions, *(() if by_row else changes[0])], model.texts_of(trace)
+    texts[-1] = texts[-1][:, :rows]
+    edits = _edit_rows(model, changes, own) if by_row else {}
+    if not own:
+        *sources, last = texts
+        if any(of_source(path) for path in edits):  # else one row of the encoder's output serves all
+            sources = [ids.expand(len(changes), -1) for ids in sources]
+        texts = [*sources, last.expand(len(changes), -1)]
+    with applied(model, always), editing(model, edits), explicit_path():
+        logits = model(*texts)
+    return [row.cpu().numpy() for row in logits.expand(len(changes), -1, -1)]
 
 
-def _edit_rows(model: Network, changes: Sequence[Changes]) -> Mapping[str, Edit]:
+def _edit_rows(model: Network, changes: Sequence[Changes], own: bool) -> Mapping[str, Edit]:
     """By path, an edit that makes each of the changes in its own row of the batch."""
     edits: dict[str, list[tuple[int, Edit]]] = {}
     for row, change in ((row, change) for row, each in enumerate(changes) for change in each):
@@ -92,7 +121,7 @@ def _edit_rows(model: Network, changes: Sequence[Changes]) -> Mapping[str, Edit]
     def in_rows(of_path: Sequence[tuple[int, Edit]]) -> Edit:
         def edit_each(x: Tensor) -> Tensor:
             # Some models flatten the batch before their feed-forward, and one temperature serves all rows.
-            flat = x.dim() == 3 and len(x) < len(changes)
+            flat = not own and x.dim() == 3 and len(x) < len(changes)
             z = x.reshape(len(changes), -1, x.shape[-1]) if flat else x.expand(len(changes), *x.shape[1:])
             z = z.clone()
             for row, edit in of_path:

@@ -83,9 +83,13 @@ def merge(table: Array, queries: Groups, keys: Groups) -> Array:
     Returns:
         (..., query group, key group)
     """
-    summed = np.add.reduceat(table, [group[0] for group in keys], axis=-1)
-    sizes = np.array([[len(group)] for group in queries], dtype=table.dtype)
-    return np.add.reduceat(summed, [group[0] for group in queries], axis=-2) / sizes
+    return add_up(table, queries, keys) / np.array([[len(group)] for group in queries], dtype=table.dtype)
+
+
+def add_up(table: Array, rows: Groups, columns: Groups) -> Array:
+    """Sum over the rows and columns of each group; arguments as of `merge`. The sum of the table stays what it is."""
+    summed = np.add.reduceat(table, [group[0] for group in columns], axis=-1)
+    return np.add.reduceat(summed, [group[0] for group in rows], axis=-2)
 
 
 def merge_mask(mask: Array, queries: Groups, keys: Groups) -> Array:

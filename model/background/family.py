@@ -4,14 +4,13 @@ Parameters, cached numbers and multiply-adds are computed from each model's tabl
 to the classes of `transformers`, built on the meta device, where it has one. Nothing is read off a file of weights.
 """
 
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from model.language import Sentence, later, sentence
+from model.beside import read_beside
+from model.language import Sentence, joined, later, sentence
 
 PARTS = ("embedding", "positions", "attention", "feed-forward", "state space", "norms", "output", "other")
 HALF = 2
@@ -20,7 +19,31 @@ HALF = 2
 
 TABLE = later("{work}, Table {number}")
 SECTION = later("{work}, section {number}")
+SECTIONS = later("{work}, sections {numbers}")
 """of a paper"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Descent:
+    """From whom a model descends, as its authors say; what it took from there, dropped, and has new."""
+
+    parent: str
+    took: str
+    dropped: str = ""
+    new: str = ""
+    source: Sentence | str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relative:
+    """A model whose sizes are not published; fields as in `Member`."""
+
+    name: str
+    year: float
+    source: Sentence | str
+    family: str
+    """of an encoder-decoder, encoder or decoder; where its authors say only “Transformer”, how it writes"""
+    descent: Descent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +108,8 @@ class Member:
     """first layers without experts, with a feed-forward network of `dense_d_ff`"""
     dense_d_ff: int = 0
     shared_experts: int = 0
+    descent: Descent | None = None
+    """None: no other member stands before it"""
 
     @property
     def layers(self) -> int:
@@ -131,10 +156,11 @@ class Member:
         one = matrices * self.d_model * self.d_ff + (self.d_ff + self.d_model) * self.ff_biases
         if self.experts == 1:
             return one
-        return (self.active_experts if active else self.experts) * one + self.shared_experts * one + self._router()
-
-    def _router(self) -> int:
-        return self.d_model * self.experts
+        return (
+            (self.active_experts if active else self.experts) * one
+            + self.shared_experts * one
+            + self.d_model * self.experts
+        )
 
     def norm_size(self) -> int:
         """Parameters of one norm."""
@@ -280,8 +306,17 @@ class StateSpace:
 @cache
 def members() -> tuple[Member, ...]:
     """All of them, in the order of their years; family.toml has their sizes."""
-    rows = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["member"]
-    return tuple(map(_read_member, rows))
+    parts = {"latent": Latent, "state": StateSpace}
+    return tuple(
+        Member(**{name: parts[name](**value) if name in parts else value for name, value in row.items()})
+        for row in _rows("member")
+    )
+
+
+@cache
+def relatives() -> tuple[Relative, ...]:
+    """Those without published sizes, in the order of their years."""
+    return tuple(Relative(**row) for row in _rows("relative"))
 
 
 def member(name: str) -> Member:
@@ -289,10 +324,17 @@ def member(name: str) -> Member:
     return next(one for one in members() if one.name == name)
 
 
-def _read_member(row: dict[str, Any]) -> Member:
-    work = row.pop("paper")
-    where = TABLE if "table" in row else SECTION
-    source = sentence(where, work=work, number=row.pop("table", None) or row.pop("section"))
-    parts = {"latent": Latent, "state": StateSpace}
-    values = {name: parts[name](**value) if name in parts else value for name, value in row.items()}
-    return Member(source=source, **values)
+def _rows(kind: str) -> Iterator[dict[str, Any]]:
+    """Its tables in family.toml, with what they are of."""
+    for row in read_beside(__file__)[kind]:
+        if told := row.get("descent"):
+            row["descent"] = Descent(**_with_source({"paper": row["paper"]} | told))
+        yield _with_source(row)
+
+
+def _with_source(row: dict[str, Any]) -> dict[str, Any]:
+    work, table, section, sections = (row.pop(name, None) for name in ("paper", "table", "section", "sections"))
+    if sections:
+        return row | {"source": sentence(SECTIONS, work=work, numbers=joined(sections))}
+    where = TABLE if table else SECTION
+    return row | {"source": sentence(where, work=work, number=table or section) if table or section else work}

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from model.language import sentence
+from model.language import Refusal
 from model.trace import Array
 
 CHECKPOINT, FILE = "studies/induction", "forming.csv"
@@ -68,13 +68,11 @@ def read_forming(folder: Path) -> Forming | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, OSError) as error:
-        raise ValueError(
-            sentence(
-                "{file} of {checkpoint} is damaged ({error}). Restore it with git checkout.",
-                file=FILE,
-                checkpoint=CHECKPOINT,
-                error=error,
-            )
+        raise Refusal(
+            "{file} of {checkpoint} is damaged ({error}). Restore it with git checkout.",
+            file=FILE,
+            checkpoint=CHECKPOINT,
+            error=error,
         ) from error
     losses = np.stack([columns["first_half"][:, 0], columns["second_half"][:, 0]])
     heads = tuple((int(layer), int(head)) for layer, head in places.to_numpy())

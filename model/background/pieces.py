@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import regex
@@ -29,19 +29,35 @@ class Cut:
 
     pieces: tuple[str, ...]
     """a space before a word is ▁; a byte that is no character alone is <0x..>"""
+    ends: tuple[int, ...]
+    """of each piece: how many bytes of the text it ends after, blanks not counted"""
     size: int
     """of the vocabulary"""
 
 
 def cut_text(text: str) -> Mapping[str, Cut]:
     """The text in the pieces of each of the three."""
-    unigram, bpe = (_processor(name) for name in ("unigram", "bpe"))
+    read = bytes_read(text)
+    cuts = {name: _cut(text, read, _processor(file)) for name, file in ((UNIGRAM, "unigram"), (BPE, "bpe"))}
     merges = _merges()
-    cuts = {
-        name: Cut(tuple(one.encode(text, out_type=str)), len(one)) for name, one in ((UNIGRAM, unigram), (BPE, bpe))
-    }
     pieces = [piece for word in WORDS.findall(text) for piece in apply_merges(_bytes_of(word), merges)]
-    return cuts | {BYTES: Cut(tuple(map(_shown, pieces)), 256 + len(merges))}
+    ends = (read[end] for end in accumulate(map(len, pieces)))
+    return cuts | {BYTES: Cut(tuple(map(_shown, pieces)), tuple(ends), 256 + len(merges))}
+
+
+def _cut(text: str, read: Sequence[int], processor: spm.SentencePieceProcessor) -> Cut:
+    """By SentencePiece, which places a character that it spells in bytes at the last of these."""
+    pieces, ends = processor.encode(text, return_type="proto").pieces, [0]
+    for piece in pieces:
+        early = processor.is_byte(piece.id) and not piece.surface
+        ends.append(max(read[piece.end], ends[-1] + early))
+    return Cut(tuple(piece.piece for piece in pieces), tuple(ends[1:]), len(processor))
+
+
+def bytes_read(text: str) -> list[int]:
+    """How many of the first 0, 1, 2 ... bytes of a text are not of blanks."""
+    sizes = [(len(one.encode("utf-8", errors="replace")), not one.isspace()) for one in text]
+    return [*accumulate((counts for size, counts in sizes for _ in range(size)), initial=0)]
 
 
 def learn_merges(texts: Iterable[str], count: int) -> list[Pair]:
@@ -89,13 +105,8 @@ def apply_merges(pieces: Sequence[bytes], merges: Mapping[Pair, int]) -> list[by
     return pieces
 
 
-def write_merges(merges: Sequence[Pair]) -> str:
-    """A line for each merge, both halves in hexadecimal."""
-    return "".join(f"{left.hex()} {right.hex()}\n" for left, right in merges)
-
-
 def read_merges(text: str) -> dict[Pair, int]:
-    """What `write_merges` wrote, with ranks."""
+    """The merges of a text with a line for each, both halves in hexadecimal, with ranks."""
     pairs = (line.split() for line in text.splitlines())
     return {(bytes.fromhex(left), bytes.fromhex(right)): rank for rank, (left, right) in enumerate(pairs)}
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_lowercase, digits
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from model.hooks import recording
-from model.language import sentence
+from model.language import Refusal
 from model.network.config import TransformerConfig
 from model.network.state_space import HybridLanguageModel, LayerKind, StateSpaceConfig, equivalent_map
 from model.trace import Array
@@ -31,13 +30,11 @@ MOST_PAIRS = len(KEYS)
 """each letter stands in one pair at most"""
 TRAINED_PAIRS, TESTED_PAIRS = range(2, 9), (2, 4, 6, 8, 10, 12, 16, 20, 26)
 ATTENTION, STATE_SPACE, HYBRID = "attention", "state_space", "hybrid"
-RECALL_MODELS: Mapping[str, tuple[LayerKind, ...]] = MappingProxyType(
-    {
-        ATTENTION: ("attention", "attention"),
-        STATE_SPACE: ("state_space", "state_space"),
-        HYBRID: ("state_space", "attention"),
-    }
-)
+RECALL_MODELS: Mapping[str, tuple[LayerKind, ...]] = {
+    ATTENTION: ("attention", "attention"),
+    STATE_SPACE: ("state_space", "state_space"),
+    HYBRID: ("state_space", "attention"),
+}
 """layers of each model, from below"""
 CONFIG = TransformerConfig(
     vocab_size=len(VOCABULARY),
@@ -104,16 +101,12 @@ def read_pairs(typed: str) -> str:
     text = "".join(token for token in typed.lower() if token in VOCABULARY)
     letters, values, asked = text[:-1:2], text[1:-1:2], text[-1:]
     if not letters or len(letters) != len(values) or not {*letters, asked} <= {*KEYS} or not {*values} <= {*VALUES}:
-        raise ValueError(
-            sentence("Type pairs of a letter and a digit, then one of these letters alone, as in: a3 k7 f1 k")
-        )
+        raise Refusal("Type pairs of a letter and a digit, then one of these letters alone, as in: a3 k7 f1 k")
     if len(letters) != len({*letters}):
         again = next(letter for place, letter in enumerate(letters) if letter in letters[:place])
-        raise ValueError(sentence("The letter {letter} is in two pairs: give each pair its own.", letter=again))
+        raise Refusal("The letter {letter} is in two pairs: give each pair its own.", letter=again)
     if asked not in letters:
-        raise ValueError(
-            sentence("The last letter, {letter}, is in no pair: end with a letter that is in one.", letter=asked)
-        )
+        raise Refusal("The last letter, {letter}, is in no pair: end with a letter that is in one.", letter=asked)
     return text
 
 

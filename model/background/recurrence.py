@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_lowercase
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -110,18 +109,11 @@ TRANSFORMER_CONFIG = TransformerConfig(
 )
 
 
-def new_transformer() -> Transformer:
-    """The paper's model at the LSTMs' size."""
-    return Transformer(TRANSFORMER_CONFIG)
-
-
-LETTER_MODELS: Mapping[str, Callable[[], nn.Module]] = MappingProxyType(
-    {
-        FIXED: lambda: RecurrentTranslator(100, attention=False),
-        ADDITIVE: lambda: RecurrentTranslator(86, attention=True),
-        TRANSFORMER: new_transformer,
-    }
-)
+LETTER_MODELS: Mapping[str, Callable[[], nn.Module]] = {
+    FIXED: lambda: RecurrentTranslator(100, attention=False),
+    ADDITIVE: lambda: RecurrentTranslator(86, attention=True),
+    TRANSFORMER: lambda: Transformer(TRANSFORMER_CONFIG),
+}
 """widths for about equal numbers of parameters"""
 
 

@@ -1,16 +1,15 @@
 """What our own small runs measured (checkpoints/studies), held against the paper's Table 3 and against power laws."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from model.background.table_3 import TABLE_3, Ablation
+from model.beside import read_beside
 from model.trace import Array
 
 STUDIES = Path(__file__).parents[2] / "checkpoints" / "studies"
@@ -56,27 +55,12 @@ class StudyRow:
     """what differs from base, on screen"""
     paper: str = ""
     """what the paper changes in the row that comes closest; empty if it has none"""
+    options: str = ""
+    """what its command has other than that of base"""
 
 
-ROWS: Mapping[str, StudyRow] = MappingProxyType(
-    {
-        "base": StudyRow("base: h = 4, dₖ = 16", "base"),
-        "heads-1": StudyRow("1 head", "h = 1, dₖ = d_v = 512"),
-        "heads-2": StudyRow("half as many heads: 2", "h = 4, dₖ = d_v = 128"),
-        "heads-8": StudyRow("twice as many heads: 8", "h = 16, dₖ = d_v = 32"),
-        "heads-16": StudyRow("four times as many heads: 16", "h = 32, dₖ = d_v = 16"),
-        "d_k-4": StudyRow("a quarter of dₖ: 4", "dₖ = 16"),
-        "d_k-8": StudyRow("half of dₖ: 8", "dₖ = 32"),
-        "no-scaling": StudyRow("scores not divided by √dₖ"),
-        "learned-positions": StudyRow("learned positions", "learned positions, no sinusoids"),
-        "no-positions": StudyRow("no positions"),
-        "pre-norm": StudyRow("pre-norm"),
-        "no-dropout": StudyRow("no dropout", "P_drop = 0.0"),
-        "no-label-smoothing": StudyRow("no label smoothing", "ε_ls = 0.0"),
-        "no-warmup": StudyRow("no warm-up"),
-    }
-)
-"""by the names in ablations.csv; the paper's base has h = 8 and dₖ = 64"""
+ROWS = {name: StudyRow(**row) for name, row in read_beside(__file__).items()}
+"""by the names in ablations.csv"""
 
 Verdict = Literal["agrees", "disagrees", "within the seeds' spread", "one seed", "no such row"]
 
@@ -105,28 +89,31 @@ class Comparison:
 
 def compare_with_paper(runs: pd.DataFrame) -> list[Comparison]:
     """Each row of ablations.csv that has runs, in the order of ROWS; none if base has no run."""
-    by_row = {name: runs[runs["row"] == name] for name in ROWS} if len(runs) else {}
-    by_row = {name: own for name, own in by_row.items() if len(own)}
+    columns = {column: values.to_numpy() for column, values in runs.items()}
+    by_row = {name: np.flatnonzero(columns["row"] == name) for name in ROWS} if len(runs) else {}
+    by_row = {
+        name: {one: values[rows] for one, values in columns.items()} for name, rows in by_row.items() if len(rows)
+    }
     if "base" not in by_row:
         return []
     base, papers_base, found = by_row["base"], TABLE_3[0], []
     for name, own in by_row.items():
         paper = next((row for row in TABLE_3 if row.change == ROWS[name].paper), None)
-        bleus, perplexities = own["bleu"].to_numpy(), own["perplexity"].to_numpy()
+        bleus, perplexities = own["bleu"], own["perplexity"]
         expected = (paper.bleu - papers_base.bleu, paper.perplexity - papers_base.perplexity) if paper else (None, None)
         found.append(
             Comparison(
                 name=name,
                 row=ROWS[name],
-                parameters=int(own["parameters"].iloc[0]),
-                seeds=own["seed"].to_numpy(),
+                parameters=int(own["parameters"][0]),
+                seeds=own["seed"],
                 perplexities=perplexities,
                 bleus=bleus,
                 paper=paper,
                 bleu_difference=float(bleus.mean() - base["bleu"].mean()),
                 perplexity_ratio=float(perplexities.mean() / base["perplexity"].mean()),
-                bleu_verdict=judge(bleus, base["bleu"].to_numpy(), expected[0]),
-                perplexity_verdict=judge(perplexities, base["perplexity"].to_numpy(), expected[1]),
+                bleu_verdict=judge(bleus, base["bleu"], expected[0]),
+                perplexity_verdict=judge(perplexities, base["perplexity"], expected[1]),
             )
         )
     return found

@@ -1,11 +1,12 @@
 """What trainings took, from 2017 on, as their authors report it; and the operations by formula."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from model.background.family import SECTION, member
+from model.background.family import member
 from model.background.paper import TFLOPS
+from model.beside import read_beside
 from model.language import Sentence, joined, sentence
 
 
@@ -15,16 +16,21 @@ class Training:
 
     name: str
     """of the member of the family, or of a model before it"""
-    text: str
+    text: Sentence
     """what it read"""
-    devices: int | None
+    devices: int | None = None
     device: str
-    hours: float | None
+    hours: float | None = None
     """by the clock"""
     device_hours: float | None = None
     """where the authors give them instead; else devices x hours"""
     parallel: str = ""
     """how the work was divided; empty: not published"""
+    dropout: str = ""
+    smoothing: str = ""
+    """of the labels"""
+    decay: str = ""
+    """of the weights; these three as published, empty where the authors name none"""
     source: Sentence
 
     @property
@@ -46,90 +52,15 @@ class Training:
 
 
 GNMT, BASE, BIG = "GNMT", "Transformer, base", "Transformer, big"
-TRAININGS: tuple[Training, ...] = (
-    Training(
-        name=GNMT,
-        text=sentence("36 million sentence pairs"),
-        devices=96,
-        device="K80",
-        hours=6 * 24,
-        parallel="model and data",
-        source=sentence("{work}, sections {numbers}", work="Wu et al. 2016", numbers=joined(["3.3", "8"])),
-    ),
-    Training(
-        name=BASE,
-        text=sentence("4.5 million sentence pairs"),
-        devices=8,
-        device="P100",
-        hours=12,
-        source=sentence(SECTION, work="Vaswani et al. 2017", number="5.2"),
-    ),
-    Training(
-        name=BIG,
-        text=sentence("4.5 million sentence pairs"),
-        devices=8,
-        device="P100",
-        hours=84,
-        source=sentence(SECTION, work="Vaswani et al. 2017", number="5.2"),
-    ),
-    Training(
-        name="BERT, large",
-        text=sentence("3.3 billion words, 40 times"),
-        devices=64,
-        device="TPU chip",
-        hours=96,
-        source=sentence("{work}, appendix {number}", work="Devlin et al. 2019", number="A.2"),
-    ),
-    Training(
-        name="GPT-3",
-        text=sentence("300 billion tokens"),
-        devices=None,
-        device="V100",
-        hours=None,
-        parallel="inside each matrix product, and across layers",
-        source=sentence(SECTION, work="Brown et al. 2020", number="2.3"),
-    ),
-    Training(
-        name="PaLM, 540B",
-        text=sentence("780 billion tokens"),
-        devices=6144,
-        device="TPU v4 chip",
-        hours=None,
-        device_hours=1200 * 6144 + 336 * 3072,
-        parallel="data and model, across two pods; no pipeline",
-        source=sentence("{work}, section 4 and appendix B", work="Chowdhery et al. 2022"),
-    ),
-    Training(
-        name="Llama, 65B",
-        text=sentence("1.4 trillion tokens"),
-        devices=2048,
-        device="A100",
-        hours=None,
-        device_hours=1_022_362,
-        parallel="model and sequence",
-        source=sentence("{work}, sections 2.4 and 6, Table 15", work="Touvron et al. 2023"),
-    ),
-    Training(
-        name="Llama 3.1, 405B",
-        text=sentence("15.6 trillion tokens"),
-        devices=16_384,
-        device="H100",
-        hours=None,
-        device_hours=30.84e6,
-        parallel="tensors, context, pipeline and data",
-        source=sentence("{work}, section 3.3; model card", work="Grattafiori et al. 2024"),
-    ),
-    Training(
-        name="DeepSeek-V3",
-        text=sentence("14.8 trillion tokens"),
-        devices=2048,
-        device="H800",
-        hours=None,
-        device_hours=2.788e6,
-        parallel="pipeline, experts and data",
-        source=sentence("{work}, sections {numbers}", work="DeepSeek-AI 2024", numbers=joined(["1", "3.1", "3.2"])),
-    ),
-)
+
+
+def _read_trainings() -> Iterator[Training]:
+    for row in read_beside(__file__)["training"]:
+        of = {name: joined(fact) if isinstance(fact, list) else fact for name, fact in row.pop("of").items()}
+        yield Training(**row | {"text": sentence(row["text"]), "source": sentence(row["source"], **of)})
+
+
+TRAININGS = tuple(_read_trainings())
 
 
 def training_of(name: str) -> Training:

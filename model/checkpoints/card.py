@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from model.checkpoints.files import find_file, read_text
-from model.language import Numeral, Sentence, later, sentence
+from model.language import Numeral, Refusal, Sentence, later, sentence
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _log(text: str) -> tuple[dict[str, float], ...]:
 
 def _finite(value: Any) -> float:
     if not isfinite(number := float(value)):
-        raise ValueError(sentence("{value!r} is not a finite number", value=value))
+        raise Refusal("{value!r} is not a finite number", value=value)
     return number
 
 

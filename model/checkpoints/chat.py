@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from model.checkpoints.limited import Exceeded, fill_in
 from model.checkpoints.typed_text import one_line
-from model.language import sentence
+from model.language import Refusal
 from model.trace import Turn
 
 ROLES = ("system", "user", "assistant")
@@ -34,10 +34,8 @@ def read_turns(text: str) -> tuple[Turn, ...]:
         elif turns:
             turns[-1] = replace(turns[-1], text=f"{turns[-1].text}\n{line.removeprefix(INDENT)}")
         else:
-            raise ValueError(
-                sentence(
-                    "Each of the earlier turns begins on a new line with its role: “System:”, “User:” or “Assistant:”."
-                )
+            raise Refusal(
+                "Each of the earlier turns begins on a new line with its role: “System:”, “User:” or “Assistant:”."
             )
     return tuple(replace(turn, text=turn.text.strip()) for turn in turns)
 
@@ -81,7 +79,7 @@ def fill_in_template(tokenizer: object, turns: Sequence[Turn]) -> FilledTemplate
     text, filled, bare = _render(tokenizer, (turns, True), (probing, True), (turns, False))
     places = sorted((filled.find(probe), probe) for probe in probes)
     if any(filled.count(probe) != 1 for probe in probes):
-        raise ValueError(sentence("The chat template of this model repeats a turn, changes it or leaves it out."))
+        raise Refusal("The chat template of this model repeats a turn, changes it or leaves it out.")
     ends = [place + len(probe) for place, probe in places]
     frames = [filled[end:following] for end, (following, _) in zip(ends, [*places[1:], (None, "")], strict=True)]
     parts, at = [], places[0][0]
@@ -95,7 +93,7 @@ def fill_in_template(tokenizer: object, turns: Sequence[Turn]) -> FilledTemplate
         parts.append((at, end, turn.role))
         at = end + len(frame)
     if at != len(text) or len(parts) < len(turns) or text[: places[0][0]] != filled[: places[0][0]]:
-        raise ValueError(sentence("Where this model's chat template puts each turn could not be determined."))
+        raise Refusal("Where this model's chat template puts each turn could not be determined.")
     if text.startswith(bare) and text != bare:
         parts.append((max(len(bare), parts[-1][1]), len(text), "generation prompt"))
     return FilledTemplate(text, tuple(parts))
@@ -122,35 +120,27 @@ def has_chat_template(tokenizer: object) -> bool:
 
 def _check(turns: Sequence[Turn]) -> None:
     if len(turns) > MOST_TURNS:
-        raise ValueError(
-            sentence(
-                "The chat has {count:,} turns; at most {most} fit. Remove some.",
-                count=len(turns),
-                most=MOST_TURNS,
-            )
+        raise Refusal(
+            "The chat has {count:,} turns; at most {most} fit. Remove some.", count=len(turns), most=MOST_TURNS
         )
     for turn in turns:
         if turn.role not in ROLES:
-            raise ValueError(
-                sentence(
-                    "The role of a turn is {roles} or {last}, not {role!r}.",
-                    roles=", ".join(ROLES[:-1]),
-                    last=ROLES[-1],
-                    role=turn.role,
-                )
+            raise Refusal(
+                "The role of a turn is {roles} or {last}, not {role!r}.",
+                roles=", ".join(ROLES[:-1]),
+                last=ROLES[-1],
+                role=turn.role,
             )
     if not turns or turns[-1].role != "user":
-        raise ValueError(sentence("A chat ends with what the user says; the model answers that."))
+        raise Refusal("A chat ends with what the user says; the model answers that.")
     if not turns[-1].text:
-        raise ValueError(sentence("The message is empty: there is nothing to answer. Type at least one word."))
+        raise Refusal("The message is empty: there is nothing to answer. Type at least one word.")
     for number, turn in enumerate(turns):
         if not turn.text:
-            raise ValueError(
-                sentence(
-                    "Turn {number} of the chat, {role}, is empty: write what was said, or remove it.",
-                    number=number,
-                    role=turn.role,
-                )
+            raise Refusal(
+                "Turn {number} of the chat, {role}, is empty: write what was said, or remove it.",
+                number=number,
+                role=turn.role,
             )
 
 
@@ -166,4 +156,4 @@ def _render(tokenizer: object, *chats: tuple[Sequence[Turn], bool]) -> tuple[str
         raise
     except Exception as error:  # a template is a program of others, and may say anything
         said = one_line(str(error))[:MOST_QUOTED]
-        raise ValueError(sentence("The chat template of this model refuses these turns: {said}", said=said)) from error
+        raise Refusal("The chat template of this model refuses these turns: {said}", said=said) from error

@@ -7,17 +7,19 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 import torch
 
+from model.checkpoints.pooling import Pooling
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.typed_text import prepare_text
 from model.generation.long_text import first_sentences
 from model.hooks import explicit_path
 from model.interventions import Intervention, applied
-from model.language import sentence
+from model.language import Refusal, sentence
 from model.needs import EVERY_OWN, Need
 from model.network.config import TransformerConfig
 from model.network.embedding import InputEmbedding
@@ -60,6 +62,8 @@ class Checkpoint:
     """what makes a Trace of a run's activations"""
     most_tokens: int = TRACE_TOKENS
     """of one run, where the model has as many positions"""
+    step: int | None = None
+    """after which training saved these weights, where the folder has those of several steps and says so"""
 
     def __repr__(self) -> str:
         """On one line: name, the first digits of the hash, and device."""
@@ -91,11 +95,16 @@ class Checkpoint:
         return ()
 
     @property
+    def pooling(self) -> Pooling:
+        """How a text's vector follows from those of its tokens: it is their mean, unless the folder says otherwise."""
+        return Pooling()
+
+    @property
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds of attention that the model has."""
         return self.model.kinds
 
-    @property
+    @cached_property
     def features(self) -> frozenset[Need]:
         """What the model has of all that pages and views need."""
         stacks = {"encoder": Need.ENCODER, "decoder": Need.DECODER}
@@ -124,9 +133,7 @@ class Checkpoint:
             ValueError: there is no such language, or no choice.
         """
         if (source_language, target_language) not in ((None, None), self.chosen_languages):
-            raise ValueError(
-                sentence("This model has no choice of languages: leave out source_language and target_language.")
-            )
+            raise Refusal("This model has no choice of languages: leave out source_language and target_language.")
         return self
 
     def parameters_by_part(self) -> dict[str, int]:
@@ -177,9 +184,8 @@ class Checkpoint:
     @torch.inference_mode()
     def unrecorded_logits(self, trace: Trace) -> Array:
         """The logits of the same run when nothing is recorded."""
-        texts = [torch.tensor([stream.tokens.ids], device=self.device) for stream in trace.streams.values()]
         with applied(self.model, trace.interventions), self._same_path():
-            return self.model(*texts)[0].cpu().numpy()
+            return self.model(*self.model.texts_of(trace))[0].cpu().numpy()
 
     def _same_path(self) -> AbstractContextManager:
         """Inside the block, attention is computed as in a recorded run."""
@@ -308,9 +314,7 @@ class Checkpoint:
         self._encode(text, what)
         if ids := self._read_all(self.prepare(text)):
             return ids
-        raise ValueError(
-            sentence("The {what} has no token that this model knows: type other words.", what=sentence(what))
-        )
+        raise Refusal("The {what} has no token that this model knows: type other words.", what=sentence(what))
 
     def _read_all(self, text: str) -> list[int]:
         """Token ids of a prepared text, special ones included."""
@@ -319,34 +323,26 @@ class Checkpoint:
     def _encode(self, text: str, what: str) -> list[int]:
         """Token ids of a text without special ones, with room for those; raises as `_ids` does."""
         if not isinstance(text, str):
-            raise ValueError(
-                sentence("The tokenizer of this model has no chat template, so it reads no turns of a chat.")
-            )
+            raise Refusal("The tokenizer of this model has no chat template, so it reads no turns of a chat.")
         typed, text, limit = text, self.prepare(text), self.token_limit
         if not text.strip():
-            raise ValueError(
-                sentence(
-                    "The {what} is empty: there is nothing to look at. Type at least one word.", what=sentence(what)
-                )
+            raise Refusal(
+                "The {what} is empty: there is nothing to look at. Type at least one word.", what=sentence(what)
             )
         if len(text) > CHARACTERS_PER_TOKEN * limit:
-            raise ValueError(
-                sentence(
-                    "The {what} has {count:,} characters; at most {limit} tokens fit. Shorten it.",
-                    what=sentence(what),
-                    count=len(typed),
-                    limit=limit,
-                )
+            raise Refusal(
+                "The {what} has {count:,} characters; at most {limit} tokens fit. Shorten it.",
+                what=sentence(what),
+                count=len(typed),
+                limit=limit,
             )
         ids = self.tokenizer.encode(text)
         if (count := len(ids) + self.added_tokens) > limit:
-            raise ValueError(
-                sentence(
-                    "The {what} has {count:,} tokens; at most {limit} fit. Shorten it.",
-                    what=sentence(what),
-                    count=count,
-                    limit=limit,
-                )
+            raise Refusal(
+                "The {what} has {count:,} tokens; at most {limit} fit. Shorten it.",
+                what=sentence(what),
+                count=count,
+                limit=limit,
             )
         return ids
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import torch
 
-from model.language import sentence
+from model.language import Refusal
 
 OutOfMemory = torch.OutOfMemoryError
 """raised if a GPU has too little memory for a run"""
@@ -29,7 +29,7 @@ def pick_device(device: str) -> str:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise ValueError(sentence("device {device!r} is not available; try 'auto' or 'cpu'", device=device)) from error
+        raise Refusal("device {device!r} is not available; try 'auto' or 'cpu'", device=device) from error
     return device
 
 
@@ -44,8 +44,10 @@ def share_cores(runs: int) -> None:
 def freeze_loaded_objects() -> None:
     """Exclude everything loaded so far from garbage collection, once the model is loaded in a server.
 
-    Otherwise each collection walks through torch's objects, which takes about 100 ms and stops all sessions.
+    Otherwise each collection walks through torch's objects, which takes about 100 ms and stops all sessions. What
+    was excluded before and nothing holds any more, as a model that was open, goes.
     """
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
 

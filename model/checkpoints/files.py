@@ -8,20 +8,21 @@ file elsewhere, no pipe and no device, which would have no end.
 import hashlib
 import json
 import os
+import re
 import stat
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 
-from model.language import sentence
+from model.language import Refusal, sentence
 
 
-class CheckpointError(ValueError):
+class CheckpointError(Refusal):
     """A checkpoint that is missing or damaged; the message names the file, what was expected, and a remedy."""
 
 
@@ -37,6 +38,8 @@ MOST_TENSORS = 20_000
 """of a model; transformers looks at each of their names many times"""
 MOST_QUOTED = 300
 """characters of what a library says"""
+TRAINERS = re.compile(r"checkpoint-([1-9]\d{0,11})", re.ASCII)
+"""name of a checkpoint in the folder of a Hugging Face Trainer"""
 
 
 def quote(error: BaseException) -> str:
@@ -65,10 +68,10 @@ def find_file(path: Path, folder: Path | None = None) -> Path:
     cached = inside.parents[1] / "blobs" if inside.parent.name == "snapshots" else inside
     if not {inside, cached} & {*found.parents}:
         raise UnreadableFile(
-            sentence("{path} is a link to a file elsewhere, which is not read. Copy the file itself.", path=path)
+            "{path} is a link to a file elsewhere, which is not read. Copy the file itself.", path=path
         )
     if not stat.S_ISREG(found.stat().st_mode):
-        raise UnreadableFile(sentence("{path} is not a regular file and is not read.", path=path))
+        raise UnreadableFile("{path} is not a regular file and is not read.", path=path)
     return found
 
 
@@ -91,7 +94,7 @@ def open_file(path: Path, folder: Path | None = None, most: int | None = None) -
         size = os.fstat(file.fileno()).st_size
         if most is not None and size > most:
             raise UnreadableFile(
-                sentence("{path} has {size:,} bytes; at most {most:,} are read.", path=path, size=size, most=most)
+                "{path} has {size:,} bytes; at most {most:,} are read.", path=path, size=size, most=most
             )
         yield file
 
@@ -107,24 +110,31 @@ def read_text(path: Path, folder: Path | None = None, most: int = MOST_TEXT) -> 
     return read_file(path, folder, most).decode("utf-8-sig").replace("\r\n", "\n")
 
 
-def read_json_object(path: Path, most: int = MOST_BYTES) -> dict[str, Any]:
+def read_json(path: Path, folder: Path | None = None, most: int = MOST_BYTES) -> Any:
+    """What a JSON file holds; arguments as of `open_file`.
+
+    Raises:
+        CheckpointError: it cannot be read.
+    """
+    try:
+        return json.loads(read_file(path, folder, most))
+    except UnreadableFile:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(
+            "{path} is not a readable JSON file ({error}). Copy it again.", path=path, error=quote(error)
+        ) from error
+
+
+def read_json_object(path: Path, most: int = MOST_BYTES, folder: Path | None = None) -> dict[str, Any]:
     """The names and values of a JSON file.
 
     Raises:
         CheckpointError: it cannot be read, or holds something else.
     """
-    try:
-        found = json.loads(read_file(path, most=most))
-    except UnreadableFile:
-        raise
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(
-            sentence("{path} is not a readable JSON file ({error}). Copy it again.", path=path, error=quote(error))
-        ) from error
+    found = read_json(path, folder, most)
     if not isinstance(found, dict):
-        raise CheckpointError(
-            sentence("{path} holds no JSON object (names and values in braces). Copy it again.", path=path)
-        )
+        raise CheckpointError("{path} holds no JSON object (names and values in braces). Copy it again.", path=path)
     return found
 
 
@@ -141,9 +151,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
         with np.load(file, allow_pickle=False) as stored:
             size = sum(info.file_size for info in stored.zip.infolist())
             if size > MOST_ARRAYS:
-                raise UnreadableFile(
-                    sentence("its arrays have {size:,} bytes, more than {most:,}", size=size, most=MOST_ARRAYS)
-                )
+                raise UnreadableFile("its arrays have {size:,} bytes, more than {most:,}", size=size, most=MOST_ARRAYS)
             return dict(stored)
 
 
@@ -159,12 +167,10 @@ def find_weights(path: Path, folder: Path | None = None) -> Path:
         size = os.fstat(file.fileno()).st_size
         if MOST_HEADER < length < size:
             raise UnreadableFile(
-                sentence(
-                    "{path}: the names and shapes of its tensors take {size:,} bytes; at most {most:,} are read.",
-                    path=path,
-                    size=length,
-                    most=MOST_HEADER,
-                )
+                "{path}: the names and shapes of its tensors take {size:,} bytes; at most {most:,} are read.",
+                path=path,
+                size=length,
+                most=MOST_HEADER,
             )
         # Counted before the names are read: each tensor says where its numbers stand.
         check_tensor_count(path, file.read(min(length, size)).count(b'"data_offsets"'))
@@ -175,12 +181,10 @@ def check_tensor_count(path: Path, count: int) -> None:
     """Raise UnreadableFile if a model has too many tensors."""
     if count > MOST_TENSORS:
         raise UnreadableFile(
-            sentence(
-                "{path} has {count:,} tensors; models of at most {most:,} are opened.",
-                path=path,
-                count=count,
-                most=MOST_TENSORS,
-            )
+            "{path} has {count:,} tensors; models of at most {most:,} are opened.",
+            path=path,
+            count=count,
+            most=MOST_TENSORS,
         )
 
 
@@ -188,6 +192,20 @@ def sha256(path: Path, folder: Path | None = None) -> str:
     """Hexadecimal SHA-256 of a file, which raises as `open_file` does."""
     with open_file(path, folder) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def trainer_checkpoints(folder: Path) -> dict[int, Path]:
+    """The checkpoints in the folder of a Hugging Face Trainer by training step, in order, finished or not."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        found = {int(name[1]): folder / entry.name for entry in entries if (name := TRAINERS.fullmatch(entry.name))}
+        return {step: path for step, path in sorted(found.items()) if os.path.isdir(path)}
+    return {}
+
+
+def training_step(folder: Path) -> int | None:
+    """After which a Trainer saved the checkpoint in this folder; None: it is not one of several."""
+    found = TRAINERS.fullmatch(folder.name)
+    return int(found[1]) if found else None
 
 
 @contextmanager

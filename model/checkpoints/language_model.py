@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 
@@ -9,7 +10,7 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.generation.sampling import Sampling, draw, sampling_distribution
 from model.generation.steps import steps_of
 from model.interventions import Intervention, applied
-from model.language import sentence
+from model.language import Refusal
 from model.needs import Need
 from model.network.decoder_only import DecoderOnly
 from model.trace import Prompt, Trace
@@ -21,7 +22,7 @@ class LanguageModel(Checkpoint):
 
     model: DecoderOnly
 
-    @property
+    @cached_property
     def features(self) -> frozenset[Need]:
         """As of every checkpoint, and that it is one, if it has a head that writes."""
         return super().features | ({Need.LANGUAGE_MODEL} if self.model.writes else set())
@@ -51,9 +52,7 @@ class LanguageModel(Checkpoint):
             ValueError: `texts` is a single string, a text is too long, or a setting is out of its range.
         """
         if isinstance(texts, str):
-            raise ValueError(
-                sentence("continue_text takes a list of texts: write continue_text([text]) for a single one.")
-            )
+            raise Refusal("continue_text takes a list of texts: write continue_text([text]) for a single one.")
         sampling = Sampling(temperature, top_k, top_p) if temperature else None
         numbers = torch.Generator().manual_seed(seed)
         continued = []
@@ -134,7 +133,7 @@ class LanguageModel(Checkpoint):
     def _read_nothing(self) -> list[int]:
         """What it reads before it begins a text of its own."""
         if self.tokenizer.start is None:
-            raise ValueError(sentence("This model has no start token: type the beginning of a text."))
+            raise Refusal("This model has no start token: type the beginning of a text.")
         return [self.tokenizer.start]
 
     @torch.inference_mode()

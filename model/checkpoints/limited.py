@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from model.language import sentence
+from model.language import Refusal, sentence
 
 SECONDS = 3
 """of the processor, that a template or the trial of a tokenizer may take"""
@@ -22,7 +22,7 @@ _KEPT = 64
 """chats whose text is kept: a page that is drawn again shows the same one"""
 
 
-class Exceeded(ValueError):
+class Exceeded(Refusal):
     """A program of a folder took too long, or too much memory; the message says so."""
 
 
@@ -82,11 +82,9 @@ def _run(task: Mapping[str, Any], who: str) -> dict[str, Any]:
         raise ValueError(answer["refused"])
     if "texts" not in answer:
         raise Exceeded(
-            sentence(
-                "{who} takes more than {seconds} seconds or {megabytes:,} MB of memory, or writes endlessly.",
-                who=who,
-                seconds=task["seconds"],
-                megabytes=task["bytes"] // 2**20,
-            )
+            "{who} takes more than {seconds} seconds or {megabytes:,} MB of memory, or writes endlessly.",
+            who=who,
+            seconds=task["seconds"],
+            megabytes=task["bytes"] // 2**20,
         )
     return answer

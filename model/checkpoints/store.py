@@ -29,13 +29,14 @@ from model.checkpoints.files import (
     read_json_object,
     read_text,
     sha256,
+    trainer_checkpoints,
 )
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
 from model.extras import HUGGING_FACE
-from model.language import Sentence, sentence, sentence_of
+from model.language import Refusal, Sentence, sentence, sentence_of
 from model.needs import Need
 from model.network.config import TransformerConfig
 from model.network.families import new_network
@@ -51,6 +52,9 @@ quotes"""
 BROUGHT_VARIABLE = "ATTENTION_EXPLORER_BROUGHT"
 """the same of those that the person at this machine has opened since the app was started"""
 
+MOST_ATTEMPTS = 5
+"""to open a checkpoint that is being written"""
+
 
 def checkpoint_folder() -> Path:
     """The folder of all checkpoints: `checkpoints/`, or the value of ATTENTION_EXPLORER_CHECKPOINTS."""
@@ -61,7 +65,8 @@ def checkpoint_path(name: str) -> Path:
     """The folder of a checkpoint, given its name there or its path; of an offered model, also in the local cache."""
     folder = checkpoint_folder() / name
     # Unlike Path.is_dir, this raises nothing where the folder above may not be entered.
-    if not os.path.isdir(folder) and _is_file((elsewhere := Path(name).resolve()) / "config.json"):
+    elsewhere = Path(name).resolve()
+    if not os.path.isdir(folder) and (_is_file(elsewhere / "config.json") or trainer_checkpoints(elsewhere)):
         return elsewhere
     if name in offered_models() and not _is_file(folder / "config.json"):
         with suppress(CheckpointError):
@@ -207,7 +212,7 @@ def find_offered_model(name: str) -> Path:
     Raises:
         CheckpointError: transformers is missing, or there is no such folder.
     """
-    own = (folder for folder in (Path(name), checkpoint_folder() / name) if _is_own(folder))
+    own = (folder for folder in (Path(name), checkpoint_folder() / name) if _is_own(folder) or _has_begun(folder))
     return next(own, None) or _hugging_face(name).find_folder(name)
 
 
@@ -222,6 +227,12 @@ def open_offered_model(name: str, device: str = "auto") -> Checkpoint:
     folder = find_offered_model(name)
     if _is_own(folder):
         return _open_own(folder, name, device)
+    if _has_begun(folder):
+        raise CheckpointError(
+            "{name} has no checkpoint yet: training saves the first one at its first evaluation (--evaluate-every). "
+            "Open this page again then.",
+            name=name,
+        )
     return _hugging_face(name).open_folder(folder, name, device)
 
 
@@ -231,12 +242,10 @@ def _hugging_face(name: str) -> ModuleType:
         from model.checkpoints.huggingface import opening
     except (ImportError, RuntimeError) as error:
         raise CheckpointError(
-            sentence(
-                "Opening {name} needs the transformers library ({error}). Stop the app and run: {command}",
-                name=name,
-                error=sentence_of(error),
-                command=HUGGING_FACE,
-            )
+            "Opening {name} needs the transformers library ({error}). Stop the app and run: {command}",
+            name=name,
+            error=sentence_of(error),
+            command=HUGGING_FACE,
         ) from error
     return opening
 
@@ -262,11 +271,9 @@ def checkpoint_with_hash(name: str, weights: str) -> str:
             if weights in hashes:
                 return each
     raise CheckpointError(
-        sentence(
-            "Its run is of the checkpoint {name} with the SHA-256 {sha}…; no checkpoint here has these weights.",
-            name=name,
-            sha=weights[:12],
-        )
+        "Its run is of the checkpoint {name} with the SHA-256 {sha}…; no checkpoint here has these weights.",
+        name=name,
+        sha=weights[:12],
     )
 
 
@@ -323,21 +330,34 @@ def load_checkpoint(name: str = DEFAULT_CHECKPOINT, device: str = "auto") -> Tra
     if not _is_file(folder / "config.json"):
         found = ", ".join(available_checkpoints()) or "none"
         raise CheckpointError(
-            sentence(
-                "no checkpoint {name!r}: {path} does not exist. Available in {folder}: {found}. Choose one, or train "
-                "one with python -m model.train; a model in the local Hugging Face cache opens by its name where "
-                "{variable} has it.",
-                name=name,
-                path=folder / "config.json",
-                folder=checkpoint_folder(),
-                found=found,
-                variable=MODELS_VARIABLE,
-            )
+            "no checkpoint {name!r}: {path} does not exist. Available in {folder}: {found}. Choose one, or train "
+            "one with python -m model.train; a model in the local Hugging Face cache opens by its name where "
+            "{variable} has it.",
+            name=name,
+            path=folder / "config.json",
+            folder=checkpoint_folder(),
+            found=found,
+            variable=MODELS_VARIABLE,
         )
     return _open_own(folder, _name_of(folder), device)
 
 
 def _open_own(folder: Path, name: str, device: str) -> Translator | LanguageModel | MaskedModel:
+    """A training may save while this reads: what was mixed of two versions is read again."""
+    for attempt in range(1, MOST_ATTEMPTS + 1):
+        before = stamp_of(folder)
+        try:
+            opened = _read_own(folder, name, device)
+        except CheckpointError:
+            if attempt == MOST_ATTEMPTS or stamp_of(folder) == before:
+                raise
+        else:
+            if stamp_of(folder) == before:
+                break
+    return opened
+
+
+def _read_own(folder: Path, name: str, device: str) -> Translator | LanguageModel | MaskedModel:
     config, hashes = _find_matching(folder)
     tokenizer = _read_tokenizer(folder / "tokenizer.model", config)
     _check_sizes(folder / "model.safetensors", config)
@@ -356,13 +376,11 @@ def check_own(opened: Checkpoint, work: str) -> None:
     """
     if Need.OWN_LAYERS not in opened.features:
         raise CheckpointError(
-            sentence(
-                "{work} takes only checkpoints of this project, and {name} is a Hugging Face model. Choose one of "
-                "these: {names}.",
-                work=work,
-                name=opened.name,
-                names=", ".join(available_checkpoints()) or sentence("none is here"),
-            )
+            "{work} takes only checkpoints of this project, and {name} is a Hugging Face model. Choose one of "
+            "these: {names}.",
+            work=work,
+            name=opened.name,
+            names=", ".join(available_checkpoints()) or sentence("none is here"),
         )
 
 
@@ -375,9 +393,7 @@ def load_translator(name: str, device: str) -> Translator:
     opened = load_checkpoint(name, device)
     if not isinstance(opened, Translator) or Need.LOGITS not in opened.features:
         raise CheckpointError(
-            sentence(
-                "{name} is not a translator: it lacks the encoder, decoder and output that write a target.", name=name
-            )
+            "{name} is not a translator: it lacks the encoder, decoder and output that write a target.", name=name
         )
     return opened
 
@@ -402,13 +418,43 @@ def offered_family(name: str) -> str:
     folder = find_offered_model(name)
     if _is_own(folder):
         return _read_config(folder / "config.json")[0][0].family
-    return _hugging_face(name).describe(folder)[1]
+    return _hugging_face(name).describe(model_folder(name))[1]
+
+
+def model_folder(name: str) -> Path:
+    """Where the files are that a checkpoint is opened from; of a Trainer's folder, its newest finished checkpoint.
+
+    Raises:
+        CheckpointError: none is finished, or transformers is missing.
+    """
+    folder = checkpoint_path(name)
+    return _hugging_face(name).model_in(folder) if _is_trainers(folder) else folder
+
+
+def _is_trainers(folder: Path) -> bool:
+    return bool(trainer_checkpoints(folder)) and not _is_own(folder)
+
+
+def trainer_steps(folder: Path) -> tuple[dict[int, Path], dict[int, str]]:
+    """In the folder of a Hugging Face Trainer: its finished checkpoints by training step, and what the others lack.
+
+    Raises:
+        CheckpointError: transformers is missing.
+    """
+    return _hugging_face(folder.name).sort_checkpoints(folder) if _is_trainers(folder) else ({}, {})
 
 
 def file_stamp(name: str) -> tuple[tuple[str, int, int], ...]:
     """Name, size in bytes and time of change in ns of each file that a checkpoint is opened from."""
-    with suppress(OSError), os.scandir(checkpoint_path(name)) as entries:
-        stats = {entry.name: entry.stat() for entry in entries if _OPENED.fullmatch(entry.name)}
+    with suppress(CheckpointError):
+        return stamp_of(model_folder(name))
+    return ()
+
+
+def stamp_of(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """The same of a folder; a checkpoint of a Trainer goes by its name, too. Empty where it cannot be read."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        stats = {f"{folder.name}/{entry.name}": entry.stat() for entry in entries if _OPENED.fullmatch(entry.name)}
         return tuple((file, stat.st_size, stat.st_mtime_ns) for file, stat in sorted(stats.items()))
     return ()
 
@@ -427,32 +473,29 @@ def load_weights(model: Network, path: Path, folder: Path | None = None) -> None
     try:
         weights = load_file(find_weights(path, folder))
     except (SafetensorError, OSError) as error:
-        raise _damaged(path, sentence("is not a valid safetensors file ({error})", error=sentence_of(error))) from error
+        raise _damaged("is not a valid safetensors file ({error})", path, error=sentence_of(error)) from error
     expected = model.weights()
     if weights.keys() != expected.keys():
         odd = sorted(weights.keys() ^ expected.keys())[0]
         if odd in expected:
-            raise _damaged(path, sentence("lacks tensor {odd!r} for the configuration in config.json", odd=odd))
-        raise _damaged(path, sentence("has an unexpected tensor {odd!r} for the configuration in config.json", odd=odd))
+            raise _damaged("lacks tensor {odd!r} for the configuration in config.json", path, odd=odd)
+        raise _damaged("has an unexpected tensor {odd!r} for the configuration in config.json", path, odd=odd)
     for name, tensor in weights.items():
         if tensor.shape != expected[name].shape:
             found, wanted = tuple(tensor.shape), tuple(expected[name].shape)
             raise _damaged(
+                "has {name} of shape {found}, but config.json requires {wanted}",
                 path,
-                sentence(
-                    "has {name} of shape {found}, but config.json requires {wanted}",
-                    name=name,
-                    found=found,
-                    wanted=wanted,
-                ),
+                name=name,
+                found=found,
+                wanted=wanted,
             )
         if tensor.dtype not in _DTYPES:
             raise _damaged(
-                path,
-                sentence("has {name} in {dtype}, which is not a 16- to 64-bit float", name=name, dtype=tensor.dtype),
+                "has {name} in {dtype}, which is not a 16- to 64-bit float", path, name=name, dtype=tensor.dtype
             )
         if not tensor.isfinite().all():
-            raise _damaged(path, sentence("has values in {name} that are not finite numbers", name=name))
+            raise _damaged("has values in {name} that are not finite numbers", path, name=name)
         expected[name].data.copy_(tensor)
 
 
@@ -470,13 +513,12 @@ _Description = tuple[TransformerConfig, dict[str, str]]
 """a configuration, and the SHA-256 of each file"""
 
 
-def _damaged(path: Path, problem: str) -> CheckpointError:
+def _damaged(problem: str, file: Path, /, **facts: Any) -> CheckpointError:
+    """An error that says what is wrong with a file of the folder: a text behind its name, and the text's own facts."""
     return CheckpointError(
-        sentence(
-            "{path} {problem}. Restore the folder (git checkout), or train it again with python -m model.train.",
-            path=path,
-            problem=problem,
-        )
+        "{path} {problem}. Restore the folder (git checkout), or train it again with python -m model.train.",
+        path=file,
+        problem=sentence(problem, **facts),
     )
 
 
@@ -487,8 +529,12 @@ def _name_of(folder: Path) -> str:
 
 
 def _is_hugging_face(folder: Path) -> bool:
-    """True if the folder holds a model in transformers' format, whose config.json has no hashes."""
-    if not _is_file(folder / "config.json") or _is_own(folder):
+    """True if the folder holds a model in transformers' format, whose config.json has no hashes, or its Trainer's."""
+    if _is_own(folder):
+        return False
+    if trainer_checkpoints(folder):
+        return True
+    if not _is_file(folder / "config.json"):
         return False
     beside = ("tokenizer_config.json", "generation_config.json", "model.safetensors.index.json")
     named = _settings_in(folder) & {"model_type", "architectures"}
@@ -499,6 +545,12 @@ def _is_own(folder: Path) -> bool:
     """True if the folder holds a checkpoint in this project's format."""
     names = _settings_in(folder)
     return "sha256" in names or ("model" in names and "model_type" not in names)
+
+
+def _has_begun(folder: Path) -> bool:
+    """True if our trainer has begun to write there, and has saved no checkpoint yet."""
+    begun = _is_file(folder / "tokenizer.model") and os.path.isdir(folder / "snapshots")
+    return begun and not _is_file(folder / "config.json")
 
 
 def _settings_in(folder: Path) -> set[str]:
@@ -542,9 +594,7 @@ def _read_config(path: Path) -> list[_Description]:
         versions = [config, config["before"]] if "before" in config else [config]
         return [_describe(version) for version in versions]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise _damaged(
-            path, sentence("is not a checkpoint's configuration ({error})", error=sentence_of(error))
-        ) from error
+        raise _damaged("is not a checkpoint's configuration ({error})", path, error=sentence_of(error)) from error
 
 
 def _write_config(folder: Path, config: Mapping) -> None:
@@ -556,16 +606,16 @@ def _describe(config: Any) -> _Description:
     """Raises ValueError, KeyError or TypeError if values are invalid or differ from those that were saved."""
     values, hashes = config["model"], config["sha256"]
     if set(hashes) - {"config"} != set(_FILES):
-        raise ValueError(sentence("sha256 must name {names}", names=sorted(_FILES)))
+        raise Refusal("sha256 must name {names}", names=sorted(_FILES))
     if not all(isinstance(value, str) for value in hashes.values()):
-        raise ValueError(sentence("a SHA-256 must be a string of 64 hexadecimal digits"))
+        raise Refusal("a SHA-256 must be a string of 64 hexadecimal digits")
     unknown = set(values) - {field.name for field in fields(TransformerConfig)}
     if unknown:
-        raise ValueError(sentence("unknown field {value!r}", value=sorted(unknown)[0]))
+        raise Refusal("unknown field {value!r}", value=sorted(unknown)[0])
     described = TransformerConfig(**values)
     # Older checkpoints have no hash of the configuration.
     if hashes.get("config", _hash_of(values)) != _hash_of(values):
-        raise ValueError(sentence('the values under "model" are not those that were saved: their SHA-256 differs'))
+        raise Refusal('the values under "model" are not those that were saved: their SHA-256 differs')
     return described, hashes
 
 
@@ -587,45 +637,39 @@ def _check_sizes(path: Path, config: TransformerConfig) -> None:
         with safe_open(find_weights(path), framework="pt") as file:
             shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118 - not a mapping
     except (SafetensorError, OSError) as error:
-        raise _damaged(path, sentence("is not a valid safetensors file ({error})", error=sentence_of(error))) from error
+        raise _damaged("is not a valid safetensors file ({error})", path, error=sentence_of(error)) from error
     layers = config.n_encoder_layers + config.n_decoder_layers
     of_a_layer = config.d_model * (config.n_heads * config.d_k + config.d_model + config.d_ff)  # W_Q, W_O and W_1
     wanted = config.vocab_size * config.d_model + layers * of_a_layer
     found = sum(math.prod(shape) for shape in shapes)
     if wanted > found or layers > len(shapes) or config.max_len > _MAX_POSITIONS:
-        raise _damaged(path, sentence("has {found:,} numbers, far fewer than config.json requires", found=found))
+        raise _damaged("has {found:,} numbers, far fewer than config.json requires", path, found=found)
 
 
 def _check_hash(path: Path, expected: str) -> None:
     try:
         if not path.is_file():
-            raise _damaged(path, sentence("is missing"))
+            raise _damaged("is missing", path)
         found, size = sha256(path), path.stat().st_size
     except OSError as error:
-        raise _damaged(path, sentence("cannot be read ({error})", error=sentence_of(error))) from error
+        raise _damaged("cannot be read ({error})", path, error=sentence_of(error)) from error
     if found != expected:
         problem = sentence(
             "SHA-256 is {found}..., config.json expects {expected}...", found=found[:12], expected=expected[:12]
         )
-        raise _damaged(
-            path, sentence("({size:,} bytes) is truncated or altered: its {problem}", size=size, problem=problem)
-        )
+        raise _damaged("({size:,} bytes) is truncated or altered: its {problem}", path, size=size, problem=problem)
 
 
 def _read_tokenizer(path: Path, config: TransformerConfig) -> Tokenizer:
     try:
         tokenizer = Tokenizer(read_file(path))
     except (OSError, ValueError) as error:
-        raise _damaged(
-            path, sentence("is not a vocabulary of this project ({error})", error=sentence_of(error))
-        ) from error
+        raise _damaged("is not a vocabulary of this project ({error})", path, error=sentence_of(error)) from error
     if len(tokenizer) != config.vocab_size:
         raise _damaged(
+            "has {pieces} pieces, but config.json says vocab_size {size}",
             path,
-            sentence(
-                "has {pieces} pieces, but config.json says vocab_size {size}",
-                pieces=len(tokenizer),
-                size=config.vocab_size,
-            ),
+            pieces=len(tokenizer),
+            size=config.vocab_size,
         )
     return tokenizer

@@ -10,7 +10,7 @@ from itertools import accumulate
 import sentencepiece as spm
 
 from model.checkpoints.words import number_words
-from model.language import sentence
+from model.language import Refusal
 from model.network.config import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 from model.trace import Tokens
 
@@ -52,15 +52,9 @@ class Tokenizer:
             self._pieces = spm.SentencePieceProcessor(model_proto=serialized)
             special = tuple(self._pieces.id_to_piece(list(range(len(SPECIAL_TOKENS)))))
         except (RuntimeError, IndexError) as error:
-            raise ValueError(sentence("not a SentencePiece model: {error}", error=error)) from error
+            raise Refusal("not a SentencePiece model: {error}", error=error) from error
         if special != SPECIAL_TOKENS:
-            raise ValueError(
-                sentence(
-                    "the first tokens must be {wanted}, found {special}",
-                    wanted=SPECIAL_TOKENS,
-                    special=special,
-                )
-            )
+            raise Refusal("the first tokens must be {wanted}, found {special}", wanted=SPECIAL_TOKENS, special=special)
         self.serialized = serialized
         self._segmentations: dict[tuple[str, float], tuple[list[list[int]], list[float]]] = {}
 

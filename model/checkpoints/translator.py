@@ -10,7 +10,7 @@ from model.generation.long_text import split_sentences
 from model.generation.search import Hypothesis, beam_search, greedy
 from model.generation.steps import length_limits
 from model.interventions import Intervention, applied
-from model.language import sentence
+from model.language import Refusal
 from model.network.batch import token_batches
 from model.network.config import BOS, EOS, PAD, UNK
 from model.network.encoder_decoder import Transformer
@@ -56,9 +56,7 @@ class Translator(Checkpoint):
             ValueError: `texts` is a single string, or beam_size is below 1.
         """
         if isinstance(texts, str):
-            raise ValueError(
-                sentence("translate takes a list of sentences: write translate([sentence]) for a single one.")
-            )
+            raise Refusal("translate takes a list of sentences: write translate([sentence]) for a single one.")
         parts = [(i, part) for i, text in enumerate(texts) for part in self.parts(text)]
         translations = [""] * len(texts)
         written = self.write_ids([part for _, part in parts], beam_size, alpha, interventions)
@@ -148,19 +146,15 @@ class Translator(Checkpoint):
         src_ids, prefix = self._ids_to_end(source, "source"), list(prefix_ids)
         for token in prefix:
             if token in (PAD, UNK, BOS, EOS) or not 0 <= token < self.model.config.vocab_size:
-                raise ValueError(
-                    sentence(
-                        "The prefix contains the token {token}, after which no translation can continue.", token=token
-                    )
+                raise Refusal(
+                    "The prefix contains the token {token}, after which no translation can continue.", token=token
                 )
         (limit,) = length_limits(self.model, [src_ids])
         if len(prefix) >= limit:
-            raise ValueError(
-                sentence(
-                    "The prefix has {count} tokens; a translation of this source has at most {limit}.",
-                    count=len(prefix),
-                    limit=limit,
-                )
+            raise Refusal(
+                "The prefix has {count} tokens; a translation of this source has at most {limit}.",
+                count=len(prefix),
+                limit=limit,
             )
         return self._decode([src_ids], beam_size, 0.6, interventions, prefix)[0]
 
@@ -185,7 +179,7 @@ class Translator(Checkpoint):
         prefix: Sequence[int] = (),
     ) -> list[Hypothesis]:
         if beam_size < 1:
-            raise ValueError(sentence("beam_size must be at least 1, got {beam_size}", beam_size=beam_size))
+            raise Refusal("beam_size must be at least 1, got {beam_size}", beam_size=beam_size)
         cached = _position_free(interventions)
         with applied(self.model, interventions):
             if beam_size == 1:

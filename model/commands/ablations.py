@@ -17,10 +17,11 @@ import pandas as pd
 import torch
 
 from model import train
+from model.background.studies import ROWS as STUDY_ROWS
 from model.background.studies import WARMUP
-from model.checkpoints.files import atomic_write
 from model.checkpoints.store import load_checkpoint
 from model.command_line import run_command, whole_number
+from model.training.small import write_table
 
 STEPS = 1200
 BASE = (
@@ -28,22 +29,7 @@ BASE = (
     f"--max-len 64 --dropout 0.1 --label-smoothing 0.1 --steps {STEPS} --max-tokens 2048 --warmup {WARMUP} --cooldown "
     "500 --evaluate-every 300 --average 1 --precision bfloat16"
 )
-ROWS = {
-    "base": "",
-    "heads-1": "--n-heads 1",
-    "heads-2": "--n-heads 2",
-    "heads-8": "--n-heads 8",
-    "heads-16": "--n-heads 16",
-    "d_k-4": "--d-key 4",
-    "d_k-8": "--d-key 8",
-    "no-scaling": "--no-scale-scores",
-    "learned-positions": "--positions learned",
-    "no-positions": "--positions none",
-    "pre-norm": "--norm pre",
-    "no-dropout": "--dropout 0",
-    "no-label-smoothing": "--label-smoothing 0",
-    "no-warmup": "--warmup 0",
-}
+ROWS = {name: row.options for name, row in STUDY_ROWS.items()}
 """row -> what its command has other than `BASE`"""
 SHIPPED = ("config.json", "tokenizer.model", "model.safetensors", "log.csv")
 
@@ -106,8 +92,7 @@ def gather(runs: Path, folder: Path) -> None:
                 for name in SHIPPED:
                     shutil.copy(run / name, folder / row)
     columns = ["row", "seed", "parameters", "perplexity", "bleu", "minutes"]
-    with atomic_write(folder / "ablations.csv") as path:
-        pd.DataFrame(table, columns=columns).to_csv(path, index=False, float_format="%.5g")
+    write_table(folder / "ablations.csv", pd.DataFrame(table, columns=columns))
 
 
 def _finished(run: Path) -> bool:

@@ -19,20 +19,7 @@ from time import monotonic
 
 import pandas as pd
 
-from model.analysis.heads.alignments import (
-    CONVENTIONS,
-    SPLITS,
-    WITHIN,
-    AlignedPair,
-    AlignmentHead,
-    AlignmentReport,
-    alignment_error_rate,
-    default_split,
-    has_sentences,
-    measure_alignment,
-    read_gold,
-    score_links,
-)
+from model.analysis.heads import alignments
 from model.analysis.heads.silver_alignments import METHOD, silver_alignments
 from model.checkpoints.files import atomic_write
 from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
@@ -49,7 +36,7 @@ LINKS_BY = {"silver": "silver, both directions agree", "silver_possible": "silve
 class Reference:
     """The pairs to score, and how their links came about."""
 
-    pairs: Sequence[AlignedPair]
+    pairs: Sequence[alignments.AlignedPair]
     kind: str
     """gold or silver"""
     split: str
@@ -72,20 +59,20 @@ def read_reference(args: argparse.Namespace) -> Reference:
     data = None if same else args.data
     others = read_pairs(args.align_with) if args.align_with else []
     if args.gold:
-        split = args.words or default_split(has_sentences(args.gold))
-        pairs = read_gold(args.gold, data, args.count_from, split)[: args.sentences]
+        split = args.words or alignments.default_split(alignments.has_sentences(args.gold))
+        pairs = alignments.read_gold(args.gold, data, args.count_from, split)[: args.sentences]
         return Reference(pairs, "gold", split, args.count_from, f"gold, {args.gold}", others)
     if data is None:
         raise ValueError("there are no sentence pairs: --data names a file of source<TAB>target, or --gold one of both")
     split = args.words or "marks"
     texts = read_pairs([data])
-    links = silver_alignments(texts, others, SPLITS[split])
-    pairs = [AlignedPair(*text, linked) for text, linked in zip(texts, links, strict=True)]
+    links = silver_alignments(texts, others, alignments.SPLITS[split])
+    pairs = [alignments.AlignedPair(*text, linked) for text, linked in zip(texts, links, strict=True)]
     how = f"silver, by {METHOD}, learned from {len(texts) + len(others):,} sentence pairs"
     return Reference(pairs[: args.sentences], "silver", split, 0, how, others)
 
 
-def report(opened: Translator, reference: Reference) -> AlignmentReport:
+def report(opened: Translator, reference: Reference) -> alignments.AlignmentReport:
     """Score the heads, and beside a gold reference the statistical model that makes silver ones.
 
     Raises:
@@ -94,13 +81,13 @@ def report(opened: Translator, reference: Reference) -> AlignmentReport:
     known = {}
     if reference.kind == "gold":
         texts = [(pair.source, pair.target) for pair in reference.pairs]
-        links = silver_alignments(texts, reference.others, SPLITS[reference.split])
+        links = silver_alignments(texts, reference.others, alignments.SPLITS[reference.split])
         known = {"silver": [one.sure for one in links], "silver_possible": [one.possible for one in links]}
-    *_, (_, found) = measure_alignment(opened, reference.pairs, reference.kind, reference.split, known)
+    *_, (_, found) = alignments.measure_alignment(opened, reference.pairs, reference.kind, reference.split, known)
     return found
 
 
-def tables(found: AlignmentReport) -> dict[str, pd.DataFrame]:
+def tables(found: alignments.AlignmentReport) -> dict[str, pd.DataFrame]:
     """Title -> table: heads, the best first, and what they are compared with."""
     rows = [
         {"layer": layer, "head": head, **_row(found.heads[row, head])}
@@ -108,11 +95,11 @@ def tables(found: AlignmentReport) -> dict[str, pd.DataFrame]:
         for head in range(found.heads.shape[1])
     ]
     heads = pd.DataFrame(rows)
-    better = heads[[f"error rate, {name}" for name in CONVENTIONS]].min(axis="columns")
+    better = heads[[f"error rate, {name}" for name in alignments.CONVENTIONS]].min(axis="columns")
     means = pd.DataFrame([{"layer": layer, **_row(found.means[i, -1])} for i, layer in enumerate(found.layers)])
     others = pd.DataFrame(
         [
-            {"links of": LINKS_BY.get(name, name), **score_links(each)._asdict()}
+            {"links of": LINKS_BY.get(name, name), **alignments.score_links(each)._asdict()}
             for name, each in found.baselines.items()
         ]
     )
@@ -124,23 +111,23 @@ def tables(found: AlignmentReport) -> dict[str, pd.DataFrame]:
 
 
 def _row(counts: Array) -> dict[str, float]:
-    rates = alignment_error_rate(counts)
-    scores = score_links(counts[rates.argmin()])
-    named = {f"error rate, {name}": float(rate) for name, rate in zip(CONVENTIONS, rates, strict=True)}
+    rates = alignments.alignment_error_rate(counts)
+    scores = alignments.score_links(counts[rates.argmin()])
+    named = {f"error rate, {name}": float(rate) for name, rate in zip(alignments.CONVENTIONS, rates, strict=True)}
     return named | {"precision": scores.precision, "recall": scores.recall, "F1": scores.f1}
 
 
-def summary(found: AlignmentReport, reference: Reference) -> list[str]:
+def summary(found: alignments.AlignmentReport, reference: Reference) -> list[str]:
     """What was found, in sentences; the last two are for the configurations of other tools."""
     best, (layer, count, aer) = found.alignment_heads, found.ctranslate2
     first = best[0]
     left_out = f" {found.left_out:,} left out, whose words the model's tokens do not spell." if found.left_out else ""
-    rate = alignment_error_rate(found.means[-1, 0])[CONVENTIONS.index("predicts")]
+    rate = alignments.alignment_error_rate(found.means[-1, 0])[alignments.CONVENTIONS.index("predicts")]
     return [
         f"Reference: {reference.how}; words are cut at {reference.split} and count from {reference.count_from}.",
         f"{found.pairs:,} sentence pairs scored, teacher-forced.{left_out}",
         f"Best: layer {first.layer}, head {first.head}, if a row stands for the word that it {first.convention}: error "
-        f"rate {first.aer:.3f}. Heads within {WITHIN} of it: {len(best)}.",
+        f"rate {first.aer:.3f}. Heads within {alignments.WITHIN} of it: {len(best)}.",
         f"CTranslate2: alignment_layer={layer}, alignment_heads={count} (the mean of the first {count} heads of this "
         f"layer), error rate {aer:.3f}; its default, the first head of the last layer, has {rate:.3f}.",
         f"predicting_heads = {_places(found.predicting_heads)} (if every row stands for the word that it predicts)",
@@ -148,7 +135,7 @@ def summary(found: AlignmentReport, reference: Reference) -> list[str]:
     ]
 
 
-def _places(heads: Sequence[AlignmentHead]) -> list[list[int]]:
+def _places(heads: Sequence[alignments.AlignmentHead]) -> list[list[int]]:
     return [[one.layer, one.head] for one in heads]
 
 
@@ -171,7 +158,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument(
         "--words",
-        choices=SPLITS,
+        choices=alignments.SPLITS,
         help="how the links count words: marks apart, or at spaces as in tokenised text (default: spaces for a file of "
         "links alone, else marks)",
     )

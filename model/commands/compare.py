@@ -20,15 +20,7 @@ import pandas as pd
 import sacrebleu
 from sacrebleu.significance import PairedTest
 
-from model.analysis.runs.revisions import (
-    BlockDifference,
-    OutputDifference,
-    block_differences,
-    head_differences,
-    output_differences,
-    ranked_heads,
-    round_weights,
-)
+from model.analysis.runs import revisions
 from model.analysis.runs.trace_differences import TOLERANCE, compare, in_words, summarise
 from model.checkpoints.card import digits
 from model.checkpoints.checkpoint import Checkpoint
@@ -60,10 +52,10 @@ class Report:
     """What differs between two models."""
 
     names: tuple[str, str]
-    blocks: Sequence[BlockDifference]
+    blocks: Sequence[revisions.BlockDifference]
     heads: Mapping[tuple[str, int], Array]
     """(kind, layer) -> (head,): relative difference of its weights"""
-    outputs: OutputDifference
+    outputs: revisions.OutputDifference
     texts: int
     """whose runs were compared"""
     changed: Sequence[tuple[str, str, str]] = ()
@@ -76,7 +68,7 @@ class Report:
     """metric -> of a difference as large by chance (paired bootstrap, Koehn 2004)"""
 
     @property
-    def first_block(self) -> BlockDifference | None:
+    def first_block(self) -> revisions.BlockDifference | None:
         """The first layer, or matrix outside the layers, whose weights differ."""
         return next((block for block in self.blocks if block.relative > 0), None)
 
@@ -101,13 +93,16 @@ class Report:
                 columns=["layer or matrix", "relative difference", "largest difference"],
             ),
             "Heads by how far their weights moved": pd.DataFrame(
-                [(f"{kind} layer {layer} head {head}", moved) for kind, layer, head, moved in ranked_heads(self.heads)],
+                [
+                    (f"{kind} layer {layer} head {head}", moved)
+                    for kind, layer, head, moved in revisions.ranked_heads(self.heads)
+                ],
                 columns=["head", "relative difference of its weights"],
             ),
             "Heads by how far their attention moved": pd.DataFrame(
                 [
                     (f"{kind} layer {layer} head {head}", moved)
-                    for kind, layer, head, moved in ranked_heads(self.outputs.patterns)
+                    for kind, layer, head, moved in revisions.ranked_heads(self.outputs.patterns)
                 ],
                 columns=["head", "total variation of its weights"],
             ),
@@ -168,7 +163,7 @@ def open_revision(text: str, device: str) -> Checkpoint:
     if match["step"]:
         opened = open_snapshot(opened, int(match["step"]))
     if match["precision"]:
-        round_weights(opened, match["precision"])
+        revisions.round_weights(opened, match["precision"])
         opened = replace(opened, hash=hashlib.sha256(f"{opened.hash}:{match['precision']}".encode()).hexdigest())
     return opened
 
@@ -209,7 +204,7 @@ def report(
     Raises:
         ValueError: the two have other parameters or tokens, or there is no text.
     """
-    blocks = block_differences(before, after)
+    blocks = revisions.block_differences(before, after)
     texts, inside = list(texts), list(texts)[:traced]
     if not inside:
         raise ValueError("there is no text to run the two models on")
@@ -217,8 +212,8 @@ def report(
     found = Report(
         names=names or (before.name, after.name),
         blocks=blocks,
-        heads=head_differences(*first),
-        outputs=output_differences(runs_on_same_tokens(before, after, inside)),
+        heads=revisions.head_differences(*first),
+        outputs=revisions.output_differences(runs_on_same_tokens(before, after, inside)),
         texts=len(inside),
     )
     if not isinstance(before, Translator) or not isinstance(after, Translator):

@@ -4,8 +4,7 @@
 alone: the app does without.
 """
 
-import argparse
-from pathlib import Path
+import math
 
 import pandas as pd
 import torch
@@ -13,11 +12,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model.background.digits import CLASSES, IMAGES, INK, RESULTS, WEIGHTS, new_digits_model
-from model.checkpoints.files import atomic_write
 from model.checkpoints.store import save_weights
-from model.command_line import run_command, whole_number
+from model.command_line import run_command
 from model.network.vision import VisionTransformer
 from model.training.schedule import cooldown
+from model.training.small import read_options, round_weights, take_step, write_table
 
 SEEDS = (0, 1, 2)
 STEPS, WARMUP, BATCH, PEAK_RATE = 500, 50, 64, 3e-3
@@ -29,23 +28,18 @@ SHIPPED = 5
 
 def main(arguments: list[str] | None = None) -> None:
     """Train, measure, save."""
-    parser = argparse.ArgumentParser(prog="python -m model.commands.digits", description="Digits as patches.")
-    parser.add_argument("--out", type=Path, required=True, help="folder for weights, results and images")
-    parser.add_argument("--steps", type=whole_number(1), default=STEPS, help="of each training")
-    args = parser.parse_args(arguments)
-    args.out.mkdir(parents=True, exist_ok=True)
-    torch.set_num_threads(1)  # for a model this small more threads are slower
+    args = read_options("digits", arguments, "Digits as patches.", STEPS)
     images, digits = load_images()
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
     test, learn = order[:TESTED], order[TESTED:]
-    _write(args.out / IMAGES, shipped_images(images[test], digits[test]))
+    write_table(args.out / IMAGES, shipped_images(images[test], digits[test]))
     rows = []
     for positions in (True, False):
         for seed in SEEDS:
             model = new_digits_model(positions)
             train(model, images[learn], digits[learn], args.steps, seed)
             rows.append({"positions": positions, "seed": seed, "accuracy": accuracy(model, images[test], digits[test])})
-            _write(args.out / RESULTS, pd.DataFrame(rows))
+            write_table(args.out / RESULTS, pd.DataFrame(rows))
             if positions and seed == SEEDS[0]:
                 save_weights(args.out / WEIGHTS, dict(model.named_parameters()))
 
@@ -83,24 +77,14 @@ def train(model: VisionTransformer, images: Tensor, digits: Tensor, steps: int, 
     for step in range(steps):
         batch = torch.randint(len(images), (BATCH,), generator=numbers)
         loss = F.cross_entropy(model(images[batch]), digits[batch])
-        optimizer.zero_grad()
-        loss.backward()
-        for group in optimizer.param_groups:
-            group["lr"] = PEAK_RATE * min((step + 1) / WARMUP, cooldown(step, steps, steps))
-        optimizer.step()
-    for parameter in model.eval().parameters():
-        parameter.data.copy_(parameter.data.half())
+        take_step(optimizer, loss, PEAK_RATE * min((step + 1) / WARMUP, cooldown(step, steps, steps)), longest=math.inf)
+    round_weights(model.eval())
 
 
 @torch.inference_mode()
 def accuracy(model: VisionTransformer, images: Tensor, digits: Tensor) -> float:
     """Share of the images that get the right digit."""
     return float((model(images).argmax(dim=-1) == digits).float().mean())
-
-
-def _write(path: Path, table: pd.DataFrame) -> None:
-    with atomic_write(path) as temporary:
-        table.to_csv(temporary, index=False, float_format="%.5g")
 
 
 if __name__ == "__main__":

@@ -20,11 +20,10 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from model.analysis.heads.induction import Repetition, measure_repetition, text_pieces
 from model.background.induction import COLUMNS, FILE
-from model.checkpoints.files import atomic_write
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.snapshots import snapshot_path
 from model.checkpoints.store import save_checkpoint, save_weights
@@ -33,6 +32,7 @@ from model.command_line import run_command, whole_number
 from model.network.config import BOS, PRESETS
 from model.network.families import new_network
 from model.training.schedule import cooldown
+from model.training.small import round_weights, take_step, write_table
 
 VOCABULARY = 323
 """the special tokens, 256 bytes, and a piece for each letter, digit and the space"""
@@ -42,7 +42,6 @@ LENGTH, SHORTEST, LONGEST = 32, 3, 12
 """tokens of a text, and after how many it repeats itself"""
 UNKNOWN = 0.1
 """what a token that cannot be known counts in the loss; its gradient is noise, which would hide that of the others"""
-LARGEST_NORM = 1.0
 MEASURED = 41
 """how often it is measured, first and last step included"""
 SNAPSHOTS = (0, 2, 4, 5, 6, 7, 10, 20)
@@ -71,12 +70,12 @@ def main(arguments: list[str] | None = None) -> None:
         losses.append(loss)
         if step in measured:
             tables.append(table_of(step, measure_repetition(opened)))
-            _write(args.out / FILE, pd.concat(tables))
+            write_table(args.out / FILE, pd.concat(tables))
             if step:
                 hours = (time.monotonic() - start) / 3600
                 rate = learning_rate(step - 1, args.steps)
                 log.append({"step": step, "learning_rate": rate, "train_loss": np.nanmean(losses), "hours": hours})
-                _write(args.out / "log.csv", pd.DataFrame(log))
+                write_table(args.out / "log.csv", pd.DataFrame(log))
             losses = []
         if step in kept:
             save_weights(snapshot_path(args.out, step), weights)
@@ -89,11 +88,6 @@ def table_of(step: int, measured: Repetition) -> pd.DataFrame:
     scores = measured.prefix_matching, measured.previous_token, measured.without
     values = step, layers, heads, measured.first, measured.second, *scores
     return pd.DataFrame(dict(zip(COLUMNS, values, strict=True)))
-
-
-def _write(path: Path, table: pd.DataFrame) -> None:
-    with atomic_write(path) as temporary:
-        table.to_csv(temporary, index=False, float_format="%.5g")
 
 
 def new_model(seed: int) -> LanguageModel:
@@ -133,16 +127,10 @@ def train(opened: LanguageModel, steps: int, seed: int) -> Iterator[float]:
         logits = model.train()(ids[:, :-1])
         nats = F.cross_entropy(logits.transpose(1, 2), ids[:, 1:], reduction="none")
         loss = (nats * counts).sum() / counts.sum()
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), LARGEST_NORM)
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate(step, steps)
-        optimizer.step()
+        take_step(optimizer, loss, learning_rate(step, steps))
         model.eval()
         if step == steps - 1:  # they are saved so, and the last row of the table is to be theirs
-            for parameter in model.parameters():
-                parameter.data.copy_(parameter.data.half())
+            round_weights(model)
         yield loss.item()
 
 

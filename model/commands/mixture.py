@@ -128,7 +128,8 @@ def copies(pairs: list[PairOfTexts], count: int, rng: random.Random) -> list[Pai
             pair, words = rng.choice(shared)
             old = rng.choice(words)
             new = rng.choice((rng.choice(names), made_up_word(rng).capitalize()))
-            new = number_like(old, rng) if old.isdecimal() else new
+            if old.isdecimal():  # another number with as many digits
+                new = old[0] + "".join(rng.choices("0123456789", k=len(old) - 1))
             source, target = (re.sub(rf"\b{old}\b", new, text) for text in pair)
             made.append((source, target))
     return made
@@ -174,11 +175,6 @@ def number(rng: random.Random) -> PairOfTexts:
         sequence = " ".join(str(rng.randrange(30)) for _ in range(rng.randint(2, 5)))
         return sequence, sequence
     return whole, whole
-
-
-def number_like(digits: str, rng: random.Random) -> str:
-    """Another number with as many digits."""
-    return digits[0] + "".join(rng.choices("0123456789", k=len(digits) - 1))
 
 
 if __name__ == "__main__":

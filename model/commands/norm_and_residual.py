@@ -16,13 +16,13 @@ import pandas as pd
 import torch
 
 from model.background.studies import DEPTHS, GRADIENTS, LETTERS_STEPS, NORMS, PLACEMENTS, WITHOUT, letters_run
-from model.checkpoints.files import atomic_write
 from model.command_line import run_command
 from model.commands.ablations import SHIPPED
 from model.train import new_trainer
 from model.training import reversal_task
 from model.training.data import Example, Text
 from model.training.loss import label_smoothed_loss
+from model.training.small import write_table
 from model.training.trainer import Trainer, TrainingDiverged
 
 RECIPE = (
@@ -78,8 +78,7 @@ def train(trainer: Trainer, examples: Sequence[Example]) -> None:
             pass
     except TrainingDiverged:
         diverged = trainer.progress.step + 1
-    with atomic_write(trainer.folder / GRADIENTS) as path:
-        gradients.assign(diverged=diverged).to_csv(path, index=False, float_format="%.5g")
+    write_table(trainer.folder / GRADIENTS, gradients.assign(diverged=diverged))
 
 
 def gradients_by_layer(trainer: Trainer, examples: Sequence[Example]) -> pd.DataFrame:
@@ -121,9 +120,7 @@ def _gather_table(path: Path, finished: Sequence[str], tables: Mapping[str, pd.D
     rows = {str(name): own for name, own in earlier.groupby("run") if name not in finished}
     rows |= {name: table.assign(run=name) for name, table in tables.items()}
     if rows:
-        with atomic_write(path) as temporary:
-            ordered = pd.concat([rows[name] for name in RUNS if name in rows])
-            ordered.to_csv(temporary, index=False, float_format="%.5g")
+        write_table(path, pd.concat([rows[name] for name in RUNS if name in rows]))
 
 
 if __name__ == "__main__":

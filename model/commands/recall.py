@@ -3,62 +3,37 @@
 `python -m model.commands.recall --out checkpoints/recall` writes the weights of the first of the seeds and all results.
 """
 
-import argparse
-from pathlib import Path
-
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from model.background.recall import (
-    ATTENTION,
-    HYBRID,
-    KEYS,
-    RECALL_MODELS,
-    RESULTS,
-    STATE_SPACE,
-    TESTED_PAIRS,
-    TRAINED_PAIRS,
-    VALUES,
-    new_recall_model,
-    recalled,
-)
-from model.checkpoints.files import atomic_write
+from model.background import recall
 from model.checkpoints.store import save_weights
-from model.command_line import run_command, whole_number
+from model.command_line import run_command
 from model.network.state_space import HybridLanguageModel
 from model.training.schedule import cooldown
+from model.training.small import read_options, round_weights, take_step, write_table
 
 SEEDS = (0, 1, 2)
 STEPS, WARMUP, BATCH = 2000, 50, 32
-PEAK_RATES = {ATTENTION: 5e-3, STATE_SPACE: 1e-2, HYBRID: 5e-3}
+PEAK_RATES = {recall.ATTENTION: 5e-3, recall.STATE_SPACE: 1e-2, recall.HYBRID: 5e-3}
 """a state space model learned little at half of its rate"""
-LARGEST_NORM = 1.0
-"""of the gradient of all weights together; a longer one is scaled down to it"""
 TEST_TEXTS = 500
 """of each number of pairs"""
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Train, measure, save."""
-    parser = argparse.ArgumentParser(
-        prog="python -m model.commands.recall", description="Three models look letters up."
-    )
-    parser.add_argument("--out", type=Path, required=True, help="folder for the weights and results.csv")
-    parser.add_argument("--steps", type=whole_number(1), default=STEPS, help="of each model")
-    args = parser.parse_args(arguments)
-    args.out.mkdir(parents=True, exist_ok=True)
-    torch.set_num_threads(1)  # for models this small more threads are slower
+    args = read_options("recall", arguments, "Three models look letters up.", STEPS)
     rows: list[dict] = []
     for seed in SEEDS:
-        for name in RECALL_MODELS:
-            model = new_recall_model(name)
+        for name in recall.RECALL_MODELS:
+            model = recall.new_recall_model(name)
             train(model, args.steps, PEAK_RATES[name], seed)
-            for pairs, recall in measure_recall(model).items():
-                rows.append({"model": name, "seed": seed, "pairs": pairs, "recall": recall})
-            with atomic_write(args.out / RESULTS) as temporary:
-                pd.DataFrame(rows).to_csv(temporary, index=False, float_format="%.5g")
+            for pairs, share in measure_recall(model).items():
+                rows.append({"model": name, "seed": seed, "pairs": pairs, "recall": share})
+            write_table(args.out / recall.RESULTS, pd.DataFrame(rows))
             if seed == SEEDS[0]:
                 save_weights(args.out / f"{name}.safetensors", dict(model.named_parameters()))
 
@@ -72,8 +47,8 @@ def draw_texts(count: int, pairs: int, questions: int, numbers: torch.Generator)
         questions: pairs that come again, at most all.
         numbers: where the random ones come from.
     """
-    keys = torch.rand(count, len(KEYS), generator=numbers).argsort(dim=1)[:, :pairs]
-    values = torch.randint(len(VALUES), (count, pairs), generator=numbers) + len(KEYS)
+    keys = torch.rand(count, len(recall.KEYS), generator=numbers).argsort(dim=1)[:, :pairs]
+    values = torch.randint(len(recall.VALUES), (count, pairs), generator=numbers) + len(recall.KEYS)
     asked = torch.rand(count, pairs, generator=numbers).argsort(dim=1)[:, :questions]
     given = torch.stack([keys, values], dim=-1)
     again = torch.stack([keys.gather(1, asked), values.gather(1, asked)], dim=-1)
@@ -91,26 +66,20 @@ def train(model: HybridLanguageModel, steps: int, peak_rate: float, seed: int) -
     model.initialise(numbers)
     optimizer = torch.optim.Adam(model.train().parameters(), betas=(0.9, 0.98))
     for step in range(steps):
-        numbers_of_pairs = TRAINED_PAIRS[: 1 + len(TRAINED_PAIRS) * 2 * step // steps]
+        numbers_of_pairs = recall.TRAINED_PAIRS[: 1 + len(recall.TRAINED_PAIRS) * 2 * step // steps]
         pairs = numbers_of_pairs[int(torch.randint(len(numbers_of_pairs), (), generator=numbers))]
         ids = draw_texts(BATCH, pairs, pairs, numbers)
         logits = model(ids[:, :-1])[:, 2 * pairs :: 2]
         loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 2 * pairs + 1 :: 2].flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), LARGEST_NORM)
-        for group in optimizer.param_groups:
-            group["lr"] = peak_rate * min((step + 1) / WARMUP, cooldown(step, steps, steps))
-        optimizer.step()
-    for parameter in model.eval().parameters():
-        parameter.data.copy_(parameter.data.half())
+        take_step(optimizer, loss, peak_rate * min((step + 1) / WARMUP, cooldown(step, steps, steps)))
+    round_weights(model.eval())
 
 
 def measure_recall(model: HybridLanguageModel, texts: int = TEST_TEXTS) -> dict[int, float]:
     """Share of texts with one question that is answered right, by their number of pairs; always the same texts."""
     numbers = torch.Generator().manual_seed(1_000_000)
-    tests = {pairs: draw_texts(texts, pairs, 1, numbers) for pairs in TESTED_PAIRS}
-    return {pairs: float(recalled(model, ids).float().mean()) for pairs, ids in tests.items()}
+    tests = {pairs: draw_texts(texts, pairs, 1, numbers) for pairs in recall.TESTED_PAIRS}
+    return {pairs: float(recall.recalled(model, ids).float().mean()) for pairs, ids in tests.items()}
 
 
 if __name__ == "__main__":

@@ -16,10 +16,10 @@ import torch
 
 from model.analysis.inside.warm_up import update_sizes
 from model.background.studies import LETTERS_WARMUP
-from model.checkpoints.files import atomic_write
 from model.command_line import run_command, whole_number
 from model.train import new_trainer
 from model.training import reversal_task
+from model.training.small import write_table
 from model.training.trainer import Trainer
 
 SEEDS = (0, 1, 2)
@@ -52,8 +52,7 @@ def main(arguments: list[str] | None = None) -> None:
         with ProcessPoolExecutor(args.jobs, get_context("spawn")) if args.jobs > 1 else nullcontext() as pool:
             for table in (pool.map if pool else map)(train, *zip(*runs, strict=True)):
                 tables.append(table)
-                with atomic_write(args.out) as path:
-                    pd.concat(tables).to_csv(path, index=False, float_format="%.5g")
+                write_table(args.out, pd.concat(tables))
 
 
 def train(folder: Path, way: str, seed: int, recipe: str) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from model.hooks import Edit
 from model.interventions.base import Addressed, at_attentions, at_head, attention_paths, check_positions, per_head
-from model.language import sentence
+from model.language import Refusal
 from model.network.network import Network
 
 MIN_TAU, MAX_TAU = 1e-30, 1e30
@@ -33,7 +33,7 @@ class AttentionTemperature(Addressed):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not MIN_TAU <= self.tau <= MAX_TAU:
-            raise ValueError(sentence("tau must be a number above 0, within [1e-30, 1e30], got {tau!r}", tau=self.tau))
+            raise Refusal("tau must be a number above 0, within [1e-30, 1e30], got {tau!r}", tau=self.tau)
 
     def edits(self, model: Network) -> dict[str, Edit]:
         def multiply(temperature: Tensor) -> Tensor:
@@ -78,9 +78,9 @@ class HeadGate(Addressed):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.gate <= 1:
-            raise ValueError(sentence("gate must lie in [0, 1], got {gate!r}", gate=self.gate))
+            raise Refusal("gate must lie in [0, 1], got {gate!r}", gate=self.gate)
         if self.mode not in ("zero", "mean"):
-            raise ValueError(sentence("mode must be zero or mean, got {mode!r}", mode=self.mode))
+            raise Refusal("mode must be zero or mean, got {mode!r}", mode=self.mode)
 
     @property
     def position_free(self) -> bool:
@@ -139,17 +139,15 @@ class SharedKeysValues(Addressed):
         super().__post_init__()
         check_positions((self.groups,), "number of groups")
         if self.groups < 1:
-            raise ValueError(sentence("a number of groups must be a whole number from 1 on, got 0"))
+            raise Refusal("a number of groups must be a whole number from 1 on, got 0")
 
     def edits(self, model: Network) -> dict[str, Edit]:
         heads = model.config.n_heads
         if heads % self.groups:
-            raise ValueError(
-                sentence(
-                    "the {heads} heads cannot be divided into {groups} groups of the same size",
-                    heads=heads,
-                    groups=self.groups,
-                )
+            raise Refusal(
+                "the {heads} heads cannot be divided into {groups} groups of the same size",
+                heads=heads,
+                groups=self.groups,
             )
 
         def pool(vectors: Tensor) -> Tensor:

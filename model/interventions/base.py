@@ -11,7 +11,7 @@ from torch import Tensor
 
 from model.hooks import Edit, editing, recording
 from model.kinds import KIND_TITLES
-from model.language import sentence, series
+from model.language import Refusal, sentence, series
 from model.network.network import Network
 
 KINDS = tuple(KIND_TITLES)
@@ -53,10 +53,8 @@ class Addressed:
         for name, allowed in (("kind", KINDS), ("stack", STACKS), ("name", SUBLAYERS), ("side", SIDES)):
             value = getattr(self, name, None)
             if value is not None and value not in allowed:
-                raise ValueError(
-                    sentence(
-                        "{name} must be one of {names}, got {value!r}", name=name, names=", ".join(allowed), value=value
-                    )
+                raise Refusal(
+                    "{name} must be one of {names}, got {value!r}", name=name, names=", ".join(allowed), value=value
                 )
         for name in ("layer", "head"):
             value = getattr(self, name, None)
@@ -116,22 +114,20 @@ def attention_paths(model: Network, kind: str | None, layer: int | None, head: i
     attentions, names = model.attentions(), [each.name for each in kinds]
     chosen = [path for (k, n), (path, _) in attentions.items() if k in names and layer in (None, n)]
     if not chosen:
-        raise ValueError(
-            sentence(
-                "the model has no attention kind={kind!r}, layer={layer!r}, head={head!r}; it has {kinds}",
-                kind=kind,
-                layer=layer,
-                head=head,
-                kinds=series(
-                    sentence(
-                        "{kind} with {layers} layers of {heads} heads",
-                        kind=each.name,
-                        layers=len(each.layers),
-                        heads=each.heads,
-                    )
-                    for each in model.kinds
-                ),
-            )
+        raise Refusal(
+            "the model has no attention kind={kind!r}, layer={layer!r}, head={head!r}; it has {kinds}",
+            kind=kind,
+            layer=layer,
+            head=head,
+            kinds=series(
+                sentence(
+                    "{kind} with {layers} layers of {heads} heads",
+                    kind=each.name,
+                    layers=len(each.layers),
+                    heads=each.heads,
+                )
+                for each in model.kinds
+            ),
         )
     return chosen
 
@@ -150,14 +146,12 @@ def sublayer_paths(model: Network, stack: str | None, layer: int | None, name: s
         if hasattr(block, sublayer) and stack in (None, s) and layer in (None, n) and name in (None, sublayer)
     ]
     if not chosen:
-        raise ValueError(
-            sentence(
-                "the model has no sub-layer stack={stack!r}, layer={layer!r}, name={name!r}; stacks are "
-                "encoder and decoder, names self_attn, cross_attn (decoder alone) and feed_forward",
-                stack=stack,
-                layer=layer,
-                name=name,
-            )
+        raise Refusal(
+            "the model has no sub-layer stack={stack!r}, layer={layer!r}, name={name!r}; stacks are "
+            "encoder and decoder, names self_attn, cross_attn (decoder alone) and feed_forward",
+            stack=stack,
+            layer=layer,
+            name=name,
         )
     return chosen
 
@@ -166,15 +160,11 @@ def check_positions(positions: tuple[int, ...], name: str = "position") -> None:
     """Raise ValueError unless all are whole numbers from 0 on."""
     for position in positions:
         if not isinstance(position, Integral) or isinstance(position, bool) or position < 0:
-            raise ValueError(
-                sentence("a {name} must be a whole number from 0 on, got {position!r}", name=name, position=position)
-            )
+            raise Refusal("a {name} must be a whole number from 0 on, got {position!r}", name=name, position=position)
 
 
 def check_permutation(order: tuple[int, ...]) -> None:
     """Raise ValueError unless `order` holds each of 0 to len(order) - 1 once."""
     check_positions(order)
     if sorted(order) != list(range(len(order))):
-        raise ValueError(
-            sentence("an order must contain each position from 0 on exactly once, got {order!r}", order=order)
-        )
+        raise Refusal("an order must contain each position from 0 on exactly once, got {order!r}", order=order)

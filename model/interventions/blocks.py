@@ -7,14 +7,8 @@ import torch
 from torch import Tensor
 
 from model.hooks import Edit, has_hook_point
-from model.interventions.base import (
-    Addressed,
-    Reading,
-    Side,
-    check_permutation,
-    sublayer_paths,
-)
-from model.language import sentence
+from model.interventions.base import Addressed, Reading, Side, check_permutation, sublayer_paths
+from model.language import Refusal
 from model.network.network import Network
 
 EMBEDDINGS = {"source": "src_embedding", "target": "tgt_embedding"}
@@ -50,7 +44,7 @@ class PositionsShuffled(Addressed):
         super().__post_init__()
         check_permutation(self.order)
         if self.side is None:
-            raise ValueError(sentence("side must be source or target"))
+            raise Refusal("side must be source or target")
 
     @property
     def position_free(self) -> bool:
@@ -61,12 +55,10 @@ class PositionsShuffled(Addressed):
         (name,) = _positioned(model, self.side)
         table = getattr(model, name).positions.detach()
         if len(self.order) > len(table):
-            raise ValueError(
-                sentence(
-                    "the order has {ordered} positions; the model has {positions}",
-                    ordered=len(self.order),
-                    positions=len(table),
-                )
+            raise Refusal(
+                "the order has {ordered} positions; the model has {positions}",
+                ordered=len(self.order),
+                positions=len(table),
             )
 
         def shuffle(positional: Tensor) -> Tensor:
@@ -84,11 +76,9 @@ def _positioned(model: Network, side: Side | None) -> list[str]:
     names = [name for key, name in EMBEDDINGS.items() if side in (None, key) and hasattr(model, name)]
     names = [name for name in names if getattr(model, name).positions is not None]
     if not names:
-        raise ValueError(
-            sentence("the model adds no positional encoding to the {side}", side=side)
-            if side
-            else sentence("the model adds no positional encoding")
-        )
+        if side:
+            raise Refusal("the model adds no positional encoding to the {side}", side=side)
+        raise Refusal("the model adds no positional encoding")
     return names
 
 
@@ -133,11 +123,9 @@ class NormOff(_SubLayerChange):
     def edits(self, model: Network) -> dict[str, Reading]:
         paths = sublayer_paths(model, self.stack, self.layer, self.name)
         if not all(has_hook_point(model, f"{path}_residual.added") for path in paths):
-            raise ValueError(
-                sentence(
-                    "the norms of this model cannot be left out: its layers are not of this project's own code, and "
-                    "where its norms read from is not known"
-                )
+            raise Refusal(
+                "the norms of this model cannot be left out: its layers are not of this project's own code, and "
+                "where its norms read from is not known"
             )
         reads = "before" if model.config.norm == "pre" else "added"
         return {

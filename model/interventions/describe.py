@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from model.interventions.attention import AttentionTemperature, HeadGate, SharedKeysValues, Unscaled, ValueZeroing
 from model.interventions.base import Intervention, attention_paths
@@ -11,7 +11,7 @@ from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit, Pa
 from model.interventions.patch import Patch, PatchFrom
 from model.interventions.patterns import FrozenPattern, PatternEdit, PermutedAttention, UniformAttention
 from model.kinds import KIND_TITLES
-from model.language import Sentence, joined, later, sentence
+from model.language import Refusal, Sentence, joined, later, sentence
 from model.network.network import Network
 
 EVERY = {
@@ -34,70 +34,45 @@ MOST_LISTED = 8
 """A sentence names this many positions and counts the others."""
 
 
-def describe(  # noqa: C901 - one case per kind of intervention
-    intervention: Intervention, model: Network | None = None
-) -> Sentence:
+SAID: Mapping[type, str] = {
+    AttentionTemperature: later(
+        "In {place}, what the softmax reads is divided by τ = {tau:g}; several temperatures multiply."
+    ),
+    ForbidSource: later("No query may attend to source {positions} in {place}."),
+    PatternMask: later("Queries attend only to {keys} in {place}."),
+    LiftCausalMask: later("Target tokens may attend to later ones in {place}."),
+    PatternEdit: later("The attention weights of row {row} are set by hand in {place}."),
+    UniformAttention: later("In {place}, every query gives equal weight to each key that it may see."),
+    PermutedAttention: later("The attention weights of each row are permuted in {place}."),
+    FrozenPattern: later("The attention weights in {place} are taken from another run."),
+    ValueZeroing: later("The values v of key {positions} are 0 in {place}."),
+    SharedKeysValues: later(
+        "In {place}, the heads form {groups} groups, each sharing the mean of its keys and values."
+    ),
+    SublayerOff: later("{place} outputs 0: only the residual passes."),
+    ResidualOff: later("{place} has no residual connection."),
+    NormOff: later("{place} has no norm."),
+}
+"""what those do that one sentence describes, whatever their fields"""
+
+
+def describe(intervention: Intervention, model: Network | None = None) -> Sentence:
     """One sentence: what is changed, and where. Numbers count from 0, as everywhere on screen.
 
     Args:
         intervention: what is described.
         model: that it changes; None: one whose scores are divided by the square root of d_k, as the paper's.
     """
-    place = (
-        _sublayer(intervention)
-        if isinstance(intervention, SublayerOff | ResidualOff | NormOff)
-        else place_in_words(intervention)
-    )
+    place, said = _place(intervention), SAID.get(type(intervention))
     match intervention:
-        case AttentionTemperature(tau=tau):
-            return sentence(
-                "In {place}, what the softmax reads is divided by τ = {tau:g}; several temperatures multiply.",
-                place=place,
-                tau=tau,
-            )
         case Unscaled():
             return _unscaled(intervention, place, model)
         case MaskEdit():
             return _mask_edit(intervention, place)
-        case ForbidSource(positions=positions, kind=kind):
-            both = sentence("encoder self-attention and cross-attention")
-            where, at = place if kind else _of_kinds(both, intervention), _positions(positions)
-            return sentence("No query may attend to source {positions} in {place}.", positions=at, place=where)
-        case PatternMask(kind=kind):
-            where = place if kind else _of_kinds(sentence("every self-attention"), intervention)
-            return sentence("Queries attend only to {keys} in {place}.", keys=_kept(intervention), place=where)
-        case LiftCausalMask():
-            where = _of_kind("decoder_self", intervention.layer, None)
-            return sentence("Target tokens may attend to later ones in {place}.", place=where)
         case HeadGate():
             return _gate(intervention, place)
-        case PatternEdit(query=query):
-            return sentence("The attention weights of row {row} are set by hand in {place}.", row=query, place=place)
-        case UniformAttention():
-            return sentence("In {place}, every query gives equal weight to each key that it may see.", place=place)
-        case PermutedAttention(order=None, seed=seed):
-            return sentence(
-                "The attention weights of each row are shuffled among its keys (seed {seed}) in {place}.",
-                seed=seed,
-                place=place,
-            )
-        case PermutedAttention():
-            return sentence("The attention weights of each row are permuted in {place}.", place=place)
-        case FrozenPattern():
-            return sentence("The attention weights in {place} are taken from another run.", place=place)
         case Patch() | PatchFrom():
             return _patch(intervention)
-        case ValueZeroing(positions=positions):
-            at = _positions(positions)
-            return sentence("The values v of key {positions} are 0 in {place}.", positions=at, place=place)
-        case SharedKeysValues(groups=1):
-            return sentence("In {place}, all heads share one set of keys and values, the mean of theirs.", place=place)
-        case SharedKeysValues(groups=groups):
-            return sentence(
-                "In {place}, the heads form {groups} groups, each sharing the mean of its keys and values.",
-                groups=groups,
-                place=place,
-            )
         case PositionsOff(side=side):
             return {
                 None: sentence("No positional encoding is added to the source and the target."),
@@ -110,13 +85,30 @@ def describe(  # noqa: C901 - one case per kind of intervention
                 "target": later("The first {count} positional encodings of the target are permuted."),
             }
             return sentence(permuted[side], count=len(order))
-        case SublayerOff():
-            return sentence("{place} outputs 0: only the residual passes.", place=place)
-        case ResidualOff():
-            return sentence("{place} has no residual connection.", place=place)
-        case NormOff():
-            return sentence("{place} has no norm.", place=place)
-    raise ValueError(sentence("no description of {intervention!r}", intervention=intervention))
+        case PermutedAttention(order=None):
+            said = later("The attention weights of each row are shuffled among its keys (seed {seed}) in {place}.")
+        case SharedKeysValues(groups=1):
+            said = later("In {place}, all heads share one set of keys and values, the mean of theirs.")
+    if said is None:
+        raise Refusal("no description of {intervention!r}", intervention=intervention)
+    names = {"tau": "tau", "seed": "seed", "groups": "groups", "row": "query"}
+    facts = {name: getattr(intervention, field, None) for name, field in names.items()}
+    facts["positions"] = _positions(getattr(intervention, "positions", ()))
+    facts["keys"] = _kept(intervention) if isinstance(intervention, PatternMask) else None
+    return sentence(said, place=place, **facts)
+
+
+def _place(change: Intervention) -> Sentence:
+    match change:
+        case SublayerOff() | ResidualOff() | NormOff():
+            return _sublayer(change)
+        case ForbidSource(kind=None):
+            return _at(sentence("encoder self-attention and cross-attention"), change.layer, change.head)
+        case PatternMask(kind=None):
+            return _at(sentence("every self-attention"), change.layer, None)
+        case LiftCausalMask():
+            return _of_kind("decoder_self", change.layer, None)
+    return place_in_words(change)
 
 
 def scaling_in_words(
@@ -269,10 +261,6 @@ def place_in_words(intervention: Intervention, short: bool = False) -> Sentence:
 
 def _of_kind(kind: str | None, layer: int | None, head: int | None) -> Sentence:
     return _at(sentence(KIND_TITLES[kind].lower() if kind else "every attention"), layer, head)
-
-
-def _of_kinds(kinds: Sentence, change: ForbidSource | PatternMask) -> Sentence:
-    return _at(kinds, getattr(change, "layer", None), getattr(change, "head", None))
 
 
 def _at(what: Sentence, layer: int | None, head: int | None) -> Sentence:

@@ -21,7 +21,7 @@ from model.interventions.blocks import NormOff, PositionsOff, PositionsShuffled,
 from model.interventions.masks import ForbidSource, LiftCausalMask, MaskEdit, PatternMask
 from model.interventions.patch import Patch, PatchFrom
 from model.interventions.patterns import FrozenPattern, PatternEdit, PermutedAttention, UniformAttention
-from model.language import sentence
+from model.language import Refusal
 
 MAX_INTERVENTIONS = 32
 MAX_CHARACTERS = 4000
@@ -59,26 +59,20 @@ def encode(interventions: Sequence[Intervention]) -> str:
             from no text.
     """
     if len(interventions) > MAX_INTERVENTIONS:
-        raise ValueError(
-            sentence(
-                "A link holds at most {most} changes; there are {count}.",
-                most=MAX_INTERVENTIONS,
-                count=len(interventions),
-            )
+        raise Refusal(
+            "A link holds at most {most} changes; there are {count}.", most=MAX_INTERVENTIONS, count=len(interventions)
         )
     if any(isinstance(change, FrozenPattern) for change in interventions):
-        raise ValueError(sentence("Attention weights taken from another run do not fit into a link."))
+        raise Refusal("Attention weights taken from another run do not fit into a link.")
     changes = [_named_fields(change) for change in interventions]
     text = json.dumps(changes, separators=(",", ":")) if changes else ""
     # In a link, + would be read as a space.
     text = _STRING.sub(lambda string: string[0].replace("+", r"\u002b"), text).replace("e+", "e")
     if len(text) > MAX_CHARACTERS:
-        raise ValueError(
-            sentence(
-                "These changes need {count:,} characters; a link holds at most {most:,}.",
-                count=len(text),
-                most=MAX_CHARACTERS,
-            )
+        raise Refusal(
+            "These changes need {count:,} characters; a link holds at most {most:,}.",
+            count=len(text),
+            most=MAX_CHARACTERS,
         )
     return text
 
@@ -90,30 +84,24 @@ def decode(text: str) -> tuple[Intervention, ...]:
         ValueError: `text` is in neither form; the sentence says which part is wrong, and why.
     """
     if len(text) > MAX_CHARACTERS:
-        raise ValueError(
-            sentence(
-                "The changes in this link have {count:,} characters; at most {most:,} are read.",
-                count=len(text),
-                most=MAX_CHARACTERS,
-            )
+        raise Refusal(
+            "The changes in this link have {count:,} characters; at most {most:,} are read.",
+            count=len(text),
+            most=MAX_CHARACTERS,
         )
     if not text:
         return ()
     parts = _parse(text) if text.startswith("[") else [_parse_old(part) for part in text.split(";")]
     if len(parts) > MAX_INTERVENTIONS:
-        raise ValueError(
-            sentence(
-                "The link names {count} changes; at most {most} are read.",
-                count=len(parts),
-                most=MAX_INTERVENTIONS,
-            )
+        raise Refusal(
+            "The link names {count} changes; at most {most} are read.", count=len(parts), most=MAX_INTERVENTIONS
         )
     return tuple(_create(name, values) for name, values in parts)
 
 
 def _named_fields(change: Intervention) -> tuple[str, dict[str, Any]]:
     if isinstance(change, Patch) and change.origin is None:
-        raise ValueError(sentence("A patch whose values come from no text does not fit into a link."))
+        raise Refusal("A patch whose values come from no text does not fit into a link.")
     if isinstance(change, Patch | PatchFrom):
         return "Patch", _changed_fields(change if isinstance(change, PatchFrom) else change.origin)
     return type(change).__name__, _changed_fields(change)
@@ -128,11 +116,9 @@ def _parse(text: str) -> list[tuple[str, dict[str, Any]]]:
     try:
         parts = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(
-            sentence("The changes in this link are incomplete: was it cut off when it was copied?")
-        ) from error
+        raise Refusal("The changes in this link are incomplete: was it cut off when it was copied?") from error
     if not all(isinstance(part, list) and list(map(type, part)) == [str, dict] for part in parts):
-        raise ValueError(sentence("Each change in a link must be a pair of a name and its fields."))
+        raise Refusal("Each change in a link must be a pair of a name and its fields.")
     return [(name, {field: _to_tuples(value) for field, value in values.items()}) for name, values in parts]
 
 
@@ -149,24 +135,20 @@ def _parse_old(part: str) -> tuple[str, dict[str, Any]]:
     places = place.split(".") if place else []
     address = [field.name for field in fields(kind) if field.name not in first]
     if len(values) != len(first) or len(places) > len(address):
-        raise ValueError(
-            sentence(
-                "In the link, {name} has {values} values and {places} places; it takes {all_values} values "
-                "and at most {all_places} places.",
-                name=name,
-                values=len(values),
-                places=len(places),
-                all_values=len(first),
-                all_places=len(address),
-            )
+        raise Refusal(
+            "In the link, {name} has {values} values and {places} places; it takes {all_values} values "
+            "and at most {all_places} places.",
+            name=name,
+            values=len(values),
+            places=len(places),
+            all_values=len(first),
+            all_places=len(address),
         )
     written = zip((*first, *address), (*values, *places), strict=False)
     try:
         return kind.__name__, {field: _old_value(field, text) for field, text in written if text != "*"}
     except ValueError as error:
-        raise ValueError(
-            sentence("In the link, {part} cannot be read: a number is expected.", part=_shorten(part))
-        ) from error
+        raise Refusal("In the link, {part} cannot be read: a number is expected.", part=_shorten(part)) from error
 
 
 def _old_value(field: str, text: str) -> Any:
@@ -182,23 +164,19 @@ def _old_value(field: str, text: str) -> Any:
 
 def _create(name: str, values: dict[str, Any]) -> Intervention:
     if name not in TYPES:
-        raise ValueError(
-            sentence(
-                "The link names an unknown change {part}; the known ones are {names}.",
-                part=_shorten(name),
-                names=", ".join(TYPES),
-            )
+        raise Refusal(
+            "The link names an unknown change {part}; the known ones are {names}.",
+            part=_shorten(name),
+            names=", ".join(TYPES),
         )
     try:
         return TYPES[name](**values)
     except ValueError as error:
-        raise ValueError(
-            sentence("In the link, {name} cannot be read: {part}.", name=name, part=_shorten(str(error), 200))
+        raise Refusal(
+            "In the link, {name} cannot be read: {part}.", name=name, part=_shorten(str(error), 200)
         ) from error
     except TypeError as error:
-        raise ValueError(
-            sentence("In the link, {name} has a field that it does not take, or lacks one.", name=name)
-        ) from error
+        raise Refusal("In the link, {name} has a field that it does not take, or lacks one.", name=name) from error
 
 
 def _shorten(text: str, most: int = 20) -> str:

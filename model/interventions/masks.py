@@ -8,7 +8,7 @@ from torch import Tensor
 
 from model.hooks import Edit
 from model.interventions.base import Addressed, at_attentions, check_positions
-from model.language import sentence
+from model.language import Refusal
 from model.network.masks import pattern_mask
 from model.network.network import Network
 
@@ -39,7 +39,7 @@ class MaskEdit(Addressed):
         for cell in (*self.forbid, *self.allow):
             check_positions(cell)
             if len(cell) != 2:
-                raise ValueError(sentence("a cell is a pair (query, key), got {cell!r}", cell=cell))
+                raise Refusal("a cell is a pair (query, key), got {cell!r}", cell=cell)
 
     def edits(self, model: Network) -> dict[str, Edit]:
         if not (self.forbid or self.allow):
@@ -76,9 +76,7 @@ class ForbidSource(Addressed):
         super().__post_init__()
         check_positions(self.positions)
         if self.kind == "decoder_self":
-            raise ValueError(
-                sentence("decoder_self has no source keys; kind must be encoder_self, cross or None for both")
-            )
+            raise Refusal("decoder_self has no source keys; kind must be encoder_self, cross or None for both")
 
     def edits(self, model: Network) -> dict[str, Edit]:
         def forbid(mask: Tensor) -> Tensor:
@@ -91,7 +89,7 @@ class ForbidSource(Addressed):
 
         kinds = [kind for kind in model.kinds if kind.keys == "encoder" and self.kind in (None, kind.name)]
         if not kinds:
-            raise ValueError(sentence("the model has no source: it reads a single text"))
+            raise Refusal("the model has no source: it reads a single text")
         # A layer that only the deeper of the two stacks has is addressed there alone.
         kinds = [kind for kind in kinds if self.layer is None or self.layer in kind.layers] or kinds
         return {
@@ -137,13 +135,11 @@ class PatternMask(Addressed):
             if size is not None:
                 check_positions((size,), name)
                 if size < 1:
-                    raise ValueError(sentence("a {name} must be a whole number from 1 on, got 0", name=name))
+                    raise Refusal("a {name} must be a whole number from 1 on, got 0", name=name)
         if not (self.window or self.stride or self.block or self.global_tokens):
-            raise ValueError(sentence("a pattern needs a window, a stride, global tokens or a block"))
+            raise Refusal("a pattern needs a window, a stride, global tokens or a block")
         if self.kind == "cross":
-            raise ValueError(
-                sentence("cross-attention joins two texts; kind must be encoder_self, decoder_self or None")
-            )
+            raise Refusal("cross-attention joins two texts; kind must be encoder_self, decoder_self or None")
 
     @property
     def position_free(self) -> bool:

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.hooks import Edit, hook_points
+from model.hooks import Edit, has_hook_point, hook_points
 from model.interventions.base import check_positions
 from model.kinds import Array
-from model.language import sentence
+from model.language import Refusal
 from model.network.network import Network
 
 Positions = tuple[tuple[int, int], ...]
@@ -51,7 +51,7 @@ class PatchFrom:
         for name in ("source", "target"):
             text = getattr(self, name)
             if not (isinstance(text, str) or (name == "target" and text is None)):
-                raise ValueError(sentence("the {name} of a patch must be a text, got {text!r}", name=name, text=text))
+                raise Refusal("the {name} of a patch must be a text, got {text!r}", name=name, text=text)
 
     def edits(self, _: Network) -> dict[str, Edit]:
         """None yet.
@@ -59,9 +59,7 @@ class PatchFrom:
         Raises:
             ValueError: always: the values are not known.
         """
-        raise ValueError(
-            sentence("the values of this patch are not known yet: resolve_patch(opened, patch) runs its text")
-        )
+        raise Refusal("the values of this patch are not known yet: resolve_patch(opened, patch) runs its text")
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,33 +98,25 @@ class Patch:
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "positions", _as_pairs(self.positions))
         if values.ndim not in (2, 3) or not values.size or values.dtype.kind not in "fb":
-            raise ValueError(
-                sentence(
-                    "the values of a patch must be numbers (position, width) or (heads, position, width), got "
-                    "{dtype} of the shape {shape}",
-                    dtype=values.dtype,
-                    shape=values.shape,
-                )
+            raise Refusal(
+                "the values of a patch must be numbers (position, width) or (heads, position, width), got "
+                "{dtype} of the shape {shape}",
+                dtype=values.dtype,
+                shape=values.shape,
             )
         point = self.path.rpartition(".")[2]
         if np.isnan(values).any() or (point != "masked" and np.isinf(values).any()):
-            raise ValueError(sentence("the values of a patch must be finite"))
+            raise Refusal("the values of a patch must be finite")
         if beyond := [there for _, there in self.positions or () if there >= values.shape[-2]]:
-            raise ValueError(
-                sentence(
-                    "the values of the patch have positions 0 to {last}, so none can come from position {position}",
-                    last=values.shape[-2] - 1,
-                    position=beyond[0],
-                )
+            raise Refusal(
+                "the values of the patch have positions 0 to {last}, so none can come from position {position}",
+                last=values.shape[-2] - 1,
+                position=beyond[0],
             )
         if self.head is not None and (values.ndim < 3 or self.head >= len(values)):
             heads = f"heads 0 to {len(values) - 1}" if values.ndim == 3 else "no heads"
-            raise ValueError(
-                sentence(
-                    "the values of the patch have {heads}, so head {head} cannot be patched",
-                    heads=heads,
-                    head=self.head,
-                )
+            raise Refusal(
+                "the values of the patch have {heads}, so head {head} cannot be patched", heads=heads, head=self.head
             )
 
     def __eq__(self, other: object) -> bool:
@@ -159,20 +149,13 @@ class Patch:
         Raises:
             ValueError: the model has no such hook point, or does not use what is edited there.
         """
-        points = hook_points(model)
-        if self.path not in points:
-            near = get_close_matches(self.path, points, 3, 0.0)
-            raise ValueError(
-                sentence(
-                    "the model has no hook point {path!r}; the nearest are {names}",
-                    path=self.path,
-                    names=", ".join(near),
-                )
+        if not has_hook_point(model, self.path):
+            near = get_close_matches(self.path, hook_points(model), 3, 0.0)
+            raise Refusal(
+                "the model has no hook point {path!r}; the nearest are {names}", path=self.path, names=", ".join(near)
             )
         if not model.edits_reach(self.path):
-            raise ValueError(
-                sentence("this model does not use what {path!r} gives, so it cannot be patched", path=self.path)
-            )
+            raise Refusal("this model does not use what {path!r} gives, so it cannot be patched", path=self.path)
         return {self.path: partial(_put, self)}
 
 
@@ -208,26 +191,22 @@ def _check_fit(patch: Patch, shape: tuple[int, ...]) -> list[tuple[int, int]]:
     if patch.positions is None and of_source(path):
         fits &= values.shape == shape
     if not fits:
-        raise ValueError(
-            sentence(
-                "the patch has values of shape {shape}, but {path} has {there} in this run",
-                shape=values.shape,
-                path=path,
-                there=shape,
-            )
+        raise Refusal(
+            "the patch has values of shape {shape}, but {path} has {there} in this run",
+            shape=values.shape,
+            path=path,
+            there=shape,
         )
     pairs = patch.positions or tuple((i, i) for i in range(values.shape[-2]))
     pairs = [(here, there) for here, there in pairs if here < shape[-2]]
     if grows and path.endswith(".pattern"):
         for here, there in pairs:
             if there > here and values[..., there, here + 1 :].any():
-                raise ValueError(
-                    sentence(
-                        "row {here} of {path} cannot take the weights of row {there}, which reads later keys",
-                        here=here,
-                        path=path,
-                        there=there,
-                    )
+                raise Refusal(
+                    "row {here} of {path} cannot take the weights of row {there}, which reads later keys",
+                    here=here,
+                    path=path,
+                    there=there,
                 )
     return pairs
 
@@ -240,9 +219,7 @@ def of_source(path: str) -> bool:
 
 def _check_address(path: object, head: object) -> None:
     if not (isinstance(path, str) and len(path) < 100 and PATH.fullmatch(path)):
-        raise ValueError(
-            sentence("path must name a hook point, such as decoder.layers.1.cross_attn.z, got {path!r}", path=path)
-        )
+        raise Refusal("path must name a hook point, such as decoder.layers.1.cross_attn.z, got {path!r}", path=path)
     if head is not None:
         check_positions((head,), "head")
 
@@ -256,14 +233,12 @@ def _as_pairs(positions: Iterable[int | tuple[int, int]] | None) -> Positions | 
     if positions is None:
         return None
     if not isinstance(positions, Iterable) or isinstance(positions, str):
-        raise ValueError(
-            sentence("positions must be a list of numbers or of pairs, got {positions!r}", positions=positions)
-        )
+        raise Refusal("positions must be a list of numbers or of pairs, got {positions!r}", positions=positions)
     pairs = [tuple(each) if isinstance(each, list | tuple) else (each, each) for each in positions]
     for pair in pairs:
         if len(pair) != 2:
-            raise ValueError(sentence("a position must be a number, or a pair (here, there), got {pair!r}", pair=pair))
+            raise Refusal("a position must be a number, or a pair (here, there), got {pair!r}", pair=pair)
         check_positions(pair)
     if len({here for here, _ in pairs}) < len(pairs):
-        raise ValueError(sentence("a position can be patched only once"))
+        raise Refusal("a position can be patched only once")
     return tuple((int(here), int(there)) for here, there in pairs)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from model.interventions.base import Addressed, Reading, at_head, attention_paths, check_permutation, check_positions
 from model.kinds import Array
-from model.language import sentence
+from model.language import Refusal
 from model.network.network import Network
 
 Row = tuple[float, ...]
@@ -43,11 +43,8 @@ class PatternEdit(Addressed):
         super().__post_init__()
         check_positions((self.query,))
         if not all(0 <= weight < math.inf for weight in self.weights) or not any(self.weights):
-            raise ValueError(
-                sentence(
-                    "weights must be finite and not negative, one at least above 0, got {weights!r}",
-                    weights=self.weights,
-                )
+            raise Refusal(
+                "weights must be finite and not negative, one at least above 0, got {weights!r}", weights=self.weights
             )
 
     def edits(self, model: Network) -> dict[str, Reading]:
@@ -105,7 +102,7 @@ class PermutedAttention(Addressed):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**32:
-            raise ValueError(sentence("seed must be a whole number from 0 to 2^32 - 1, got {seed!r}", seed=self.seed))
+            raise Refusal("seed must be a whole number from 0 to 2^32 - 1, got {seed!r}", seed=self.seed)
         check_permutation(self.order or ())
 
     @property
@@ -153,11 +150,9 @@ class FrozenPattern(Addressed):
         shapes = {len(row) for head in self.pattern for row in head}
         rows = {len(head) for head in self.pattern}
         if len(rows) != 1 or len(shapes) != 1 or 0 in shapes:
-            raise ValueError(
-                sentence("a pattern must be (heads, query, key), with the same numbers of rows and keys everywhere")
-            )
+            raise Refusal("a pattern must be (heads, query, key), with the same numbers of rows and keys everywhere")
         if not all(0 <= weight < math.inf for head in self.pattern for row in head for weight in row):
-            raise ValueError(sentence("the weights of a pattern must be finite and not negative"))
+            raise Refusal("the weights of a pattern must be finite and not negative")
 
     @classmethod
     def of(
@@ -165,7 +160,7 @@ class FrozenPattern(Addressed):
     ) -> "FrozenPattern":
         """From an array (heads, query, key), such as `Attention.pattern`, without rounding."""
         if pattern.ndim != 3:
-            raise ValueError(sentence("a pattern must be (heads, query, key), got shape {shape}", shape=pattern.shape))
+            raise Refusal("a pattern must be (heads, query, key), got shape {shape}", shape=pattern.shape)
         return cls(tuple(tuple(map(tuple, rows)) for rows in pattern.tolist()), kind, layer, head)
 
     @property
@@ -176,12 +171,10 @@ class FrozenPattern(Addressed):
     def edits(self, model: Network) -> dict[str, Reading]:
         """Hook point path -> edit; in a run the edits raise ValueError where the pattern does not fit the sentence."""
         if self.shape[0] not in (1, model.config.n_heads):
-            raise ValueError(
-                sentence(
-                    "the pattern has {heads} heads; the model has {n_heads}",
-                    heads=self.shape[0],
-                    n_heads=model.config.n_heads,
-                )
+            raise Refusal(
+                "the pattern has {heads} heads; the model has {n_heads}",
+                heads=self.shape[0],
+                n_heads=model.config.n_heads,
             )
         frozen = torch.tensor(self.pattern, dtype=torch.float64)
 
@@ -194,16 +187,14 @@ class FrozenPattern(Addressed):
         (_, rows, keys), (queries, found) = self.shape, pattern.shape[2:]
         square = rows == keys if path.endswith("self_attn") else keys == found
         if not square or (path.startswith("encoder.") and keys != found):
-            raise ValueError(
-                sentence(
-                    "the frozen pattern has {rows} rows and {keys} keys, which does not fit {path}: this "
-                    "sentence has {queries} rows and {found} keys there",
-                    rows=rows,
-                    keys=keys,
-                    path=path,
-                    queries=queries,
-                    found=found,
-                )
+            raise Refusal(
+                "the frozen pattern has {rows} rows and {keys} keys, which does not fit {path}: this "
+                "sentence has {queries} rows and {found} keys there",
+                rows=rows,
+                keys=keys,
+                path=path,
+                queries=queries,
+                found=found,
             )
         rows, keys = min(rows, queries), min(keys, found)
         put = pattern.new_zeros(pattern.shape, dtype=torch.float64)

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Literal, get_args, get_type_hints
 
-from model.language import sentence
+from model.beside import read_beside
+from model.language import Refusal
 
 Family = Literal["encoder_decoder", "decoder", "encoder"]
 """which stacks a model has"""
@@ -66,52 +66,41 @@ class TransformerConfig:
             if type(value) is not int or value < least:
                 facts = {"name": name, "value": value}
                 if least:
-                    raise ValueError(sentence("{name} must be a positive whole number, got {value!r}", **facts))
-                raise ValueError(sentence("{name} must be a whole number from 0 on, got {value!r}", **facts))
+                    raise Refusal("{name} must be a positive whole number, got {value!r}", **facts)
+                raise Refusal("{name} must be a whole number from 0 on, got {value!r}", **facts)
         self._check_choices()
         if not self.n_encoder_layers + self.n_decoder_layers:
-            raise ValueError(
-                sentence("n_encoder_layers and n_decoder_layers must not both be 0: the model needs a layer")
-            )
+            raise Refusal("n_encoder_layers and n_decoder_layers must not both be 0: the model needs a layer")
         self._check_widths()
         if type(self.dropout) not in (int, float) or not 0 <= self.dropout < 1:
-            raise ValueError(sentence("dropout must lie in [0, 1), got {value!r}", value=self.dropout))
+            raise Refusal("dropout must lie in [0, 1), got {value!r}", value=self.dropout)
 
     def _check_choices(self) -> None:
         for name, kind in get_type_hints(type(self)).items():
             value, choices = getattr(self, name), get_args(kind)
             if choices and value not in choices:
                 names = ", ".join(choices)
-                raise ValueError(
-                    sentence("{name} must be one of {names}, got {value!r}", name=name, names=names, value=value)
-                )
+                raise Refusal("{name} must be one of {names}, got {value!r}", name=name, names=names, value=value)
             if kind is bool and type(value) is not bool:
-                raise ValueError(sentence("{name} must be true or false, got {value!r}", name=name, value=value))
+                raise Refusal("{name} must be true or false, got {value!r}", name=name, value=value)
 
     def _check_widths(self) -> None:
         sizes = {"d_model": self.d_model, "n_heads": self.n_heads, "n_kv_heads": self.kv_heads}
         for whole, part in (("d_model", "n_heads"), ("n_heads", "n_kv_heads")):
             size, divisor = sizes[whole], sizes[part]
             if size % divisor:
-                raise ValueError(
-                    sentence(
-                        "{whole} ({size}) must be a multiple of {part} ({divisor})",
-                        whole=whole,
-                        size=size,
-                        part=part,
-                        divisor=divisor,
-                    )
+                raise Refusal(
+                    "{whole} ({size}) must be a multiple of {part} ({divisor})",
+                    whole=whole,
+                    size=size,
+                    part=part,
+                    divisor=divisor,
                 )
         if self.d_model % 2:
-            raise ValueError(
-                sentence("d_model ({size}) must be even: sines and cosines come in pairs", size=self.d_model)
-            )
+            raise Refusal("d_model ({size}) must be even: sines and cosines come in pairs", size=self.d_model)
         if self.positions == "rope" and self.d_k % 2:
-            raise ValueError(
-                sentence(
-                    "the width of a head's queries ({size}) must be even: RoPE rotates pairs of dimensions",
-                    size=self.d_k,
-                )
+            raise Refusal(
+                "the width of a head's queries ({size}) must be even: RoPE rotates pairs of dimensions", size=self.d_k
             )
 
     @property
@@ -160,48 +149,6 @@ class TransformerConfig:
         )
 
 
-_MODERN = TransformerConfig(
-    vocab_size=8000,
-    d_model=320,
-    n_heads=8,
-    d_ff=960,
-    n_encoder_layers=0,
-    n_decoder_layers=6,
-    dropout=0.1,
-    norm="pre",
-    positions="rope",
-    activation="swiglu",
-    norm_function="rms_norm",
-    n_kv_heads=2,
-    biases=False,
-    scale_embeddings=False,
-)
-"""Parts that most language models since 2023 share: Llama 2 and Qwen 2, at a size that two cores can train"""
-
-PRESETS: Mapping[str, TransformerConfig] = MappingProxyType(
-    {
-        "base": TransformerConfig(),
-        "big": TransformerConfig(d_model=1024, n_heads=16, d_ff=4096, dropout=0.3),
-        "small": TransformerConfig(
-            vocab_size=8000, d_model=256, n_heads=8, d_ff=1024, n_encoder_layers=4, n_decoder_layers=4, dropout=0.2
-        ),
-        "tiny": TransformerConfig(
-            vocab_size=8000, d_model=128, n_heads=4, d_ff=256, n_encoder_layers=4, n_decoder_layers=4, dropout=0.3
-        ),
-        "toy": TransformerConfig(
-            vocab_size=300,
-            d_model=64,
-            n_heads=4,
-            d_ff=128,
-            n_encoder_layers=2,
-            n_decoder_layers=2,
-            max_len=64,
-            dropout=0.0,
-        ),
-        "lm": _MODERN,
-        "mlm": replace(_MODERN, d_model=256, d_ff=704, n_encoder_layers=6, n_decoder_layers=0),
-        "lm-2017": TransformerConfig(
-            vocab_size=8000, d_model=320, n_heads=8, d_ff=1216, n_encoder_layers=0, n_decoder_layers=6, dropout=0.1
-        ),
-    }
-)
+PRESETS: Mapping[str, TransformerConfig] = {
+    name: TransformerConfig(**changes) for name, changes in read_beside(__file__).items()
+}

@@ -1,7 +1,7 @@
 """What the networks of all families have in common."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from model.network.embedding import InputEmbedding
 from model.network.layers import EncoderLayer
 from model.network.residual import new_norm
 
-EMBEDDINGS: Mapping[StackName, str] = MappingProxyType({"encoder": "src_embedding", "decoder": "tgt_embedding"})
+EMBEDDINGS: Mapping[StackName, str] = {"encoder": "src_embedding", "decoder": "tgt_embedding"}
 """path of what each stack reads"""
 
 
@@ -117,6 +117,10 @@ class Network(nn.Module):
             for layer, block in enumerate(getattr(self, kind.queries).layers):
                 modules[kind.name, layer] = (f"{kind.queries}.layers.{layer}.{name}", getattr(block, name))
         return modules
+
+    def texts_of(self, run: Any) -> list[Tensor]:
+        """What each stack read in a run, a model.trace.Trace: token ids, (1, position)."""
+        return [torch.tensor([one.tokens.ids], device=self.output.weight.device) for one in run.streams.values()]
 
     def weights(self) -> dict[str, Tensor]:
         """All that a checkpoint keeps, by path: the parameters, and the running means of BatchNorm."""

@@ -96,14 +96,11 @@ class SelectiveStateSpace(nn.Module):
     def forward(self, u: Tensor) -> Tensor:
         """(batch, position, d_model) -> the same; a position reads itself and those before it."""
         x, gate = self.w_x(u), self.gate(F.silu(self.w_gate(u)))
-        x = self.x(F.silu(self._convolve(x)))
+        # Each channel alone, over this position and the d_conv - 1 before it.
+        x = self.x(F.silu(self.conv(x.transpose(1, 2))[..., : x.shape[1]].transpose(1, 2)))
         delta = self.delta(F.softplus(self.delta_from_rank(self.w_delta(x))))
         y = self.y(self._scan(x, delta, self.b(self.w_b(x)), self.c(self.w_c(x))))
         return self.out(self.w_out(self.gated((y + self.skip * x) * gate)))
-
-    def _convolve(self, x: Tensor) -> Tensor:
-        """Each channel alone, over this position and the d_conv - 1 before it."""
-        return self.conv(x.transpose(1, 2))[..., : x.shape[1]].transpose(1, 2)
 
     def _scan(self, x: Tensor, delta: Tensor, b: Tensor, c: Tensor) -> Tensor:
         """The recurrence, token after token.

@@ -11,7 +11,6 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -19,12 +18,13 @@ import torch
 from torch import Tensor, nn
 
 from model.analysis.runs.padded_batch import longer_texts, padded_texts, room_for_pads
+from model.beside import read_beside
 from model.checkpoints.checkpoint import Checkpoint
 from model.generation.search import greedy
 from model.generation.steps import Steps, ids_to_decode_from
 from model.hooks import explicit_path, recording
 from model.interventions import applied
-from model.language import sentence
+from model.language import Refusal, sentence
 from model.network.attention import MultiHeadAttention
 from model.network.decoder_only import DecoderOnly
 from model.network.embedding import InputEmbedding
@@ -52,139 +52,32 @@ class Lines:
     wrong: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Mistake:
     """One mistake, and where it shows."""
 
     title: str
     what: str
     """what goes wrong, in one or two sentences"""
+    why_not: str = ""
+    """why some models cannot make it"""
     lines: tuple[Lines, ...]
     runs: Literal["alone", "batch", "cache"] = "alone"
     """the sentence alone; padded, in a batch with a longer one; or token by token with cached keys and values"""
 
 
-def _attention(right: str, wrong: str, method: str = "_explicit") -> tuple[Lines, ...]:
-    return (Lines(MultiHeadAttention, method, right, wrong),)
+OWNERS = (Transformer, DecoderOnly, EncoderOnly, MultiHeadAttention, InputEmbedding, DecoderLayer)
+"""of the methods in mistakes.toml"""
 
 
-MISTAKES: Mapping[str, Mistake] = MappingProxyType(
-    {
-        "transposed-mask": Mistake(
-            "Transposed causal mask",
-            "Each token sees itself and what follows, and nothing before it. Trained like this, a model copies "
-            "the next token from its input: an excellent loss, and texts that make no sense.",
-            (
-                Lines(
-                    Transformer, "decode", "causal_mask(n, tgt.device)", "causal_mask(n, tgt.device).transpose(-2, -1)"
-                ),
-                Lines(
-                    DecoderOnly,
-                    "forward",
-                    "causal_mask(n, tokens.device)",
-                    "causal_mask(n, tokens.device).transpose(-2, -1)",
-                ),
-            ),
-        ),
-        "no-padding-mask": Mistake(
-            "Padding mask forgotten",
-            "Alone, a sentence is read as before; in a batch with a longer one it attends to its own padding. "
-            "Tests with a batch of one never notice. Here the sentence is padded by four tokens.",
-            (
-                Lines(
-                    Transformer,
-                    "encode",
-                    "mask = src_mask & window_mask(",
-                    "mask = torch.ones_like(src_mask) & window_mask(",
-                ),
-                Lines(
-                    Transformer,
-                    "decode",
-                    "memory, tgt_mask, src_mask))",
-                    "memory, tgt_mask, torch.ones_like(src_mask)))",
-                ),
-                Lines(
-                    EncoderOnly,
-                    "forward",
-                    "mask = padding_mask(tokens) & window_mask(",
-                    "mask = torch.ones_like(padding_mask(tokens)) & window_mask(",
-                ),
-            ),
-            "batch",
-        ),
-        "softmax-over-queries": Mistake(
-            "Softmax over the queries",
-            "The columns sum to 1 instead of the rows: queries compete for each key, so a weight depends on all other "
-            "queries, later ones included.",
-            _attention("masked.softmax(dim=-1)", "masked.softmax(dim=-2)"),
-        ),
-        "heads-by-view": Mistake(
-            "Heads joined by view",
-            "Without the transposition, the numbers are read in the order (head, position), and a row gets several "
-            "positions of one head. All shapes are right, so nothing fails.",
-            _attention(
-                "z.transpose(1, 2).flatten(-2)", "z.contiguous().view(z.shape[0], z.shape[2], -1)", "_join_heads"
-            ),
-        ),
-        "no-scaling": Mistake(
-            "No division by √dₖ",
-            "Scores are √dₖ times too large, so each softmax is sharper than the one that the model was trained with: "
-            "from the same scores, the key with the largest weight gets more.",
-            _attention("self.scaled(scores / self.divisor)", "self.scaled(scores)"),
-        ),
-        "no-embedding-scale": Mistake(
-            "No factor on the embeddings",
-            "Embeddings are then shorter than in training by the root of their width (section 3.4); where a positional "
-            "encoding is added to them, it is too loud by the same factor.",
-            (Lines(InputEmbedding, "forward", "self.tokens(tokens) * self.scale", "self.tokens(tokens)"),),
-        ),
-        "zero-after-softmax": Mistake(
-            "Masked after the softmax",
-            "Masked weights are set to 0, but the rest is not divided by its sum: each row lacks the share of its "
-            "masked keys, which depends on words that should be hidden.",
-            _attention(
-                "masked.softmax(dim=-1).masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)",
-                "scaled.softmax(dim=-1).masked_fill(~mask, 0.0)",
-            ),
-        ),
-        "cross-reads-x": Mistake(
-            "Cross-attention reads x",
-            "A line copied from self-attention: keys and values come from the decoder instead of the memory. Nothing "
-            "fails, and the translation has never seen the source.",
-            (
-                Lines(
-                    DecoderLayer,
-                    "forward",
-                    "self.cross_attn(x, memory, src_mask, cross)",
-                    "self.cross_attn(x, x, tgt_mask)",
-                ),
-            ),
-        ),
-        "half-precision-mask": Mistake(
-            "−1e9 in half precision",
-            "The largest fp16 number is 65,504, so −1e9 becomes −∞. For every key that is not masked, 0 · −∞ is "
-            "then not a number, and NaN spreads to every result.",
-            _attention(
-                "scaled.masked_fill(~mask, -torch.inf)",
-                "(scaled.half() + (~mask).half() * torch.tensor(-1e9).half()).to(scaled.dtype)",
-            ),
-        ),
-        "positions-restart": Mistake(
-            "Positions that restart",
-            "With a cache each step embeds a single token; without its position every token stands at position 0. "
-            "Training and teacher forcing never notice. Here the target is given to the cached steps.",
-            (
-                Lines(
-                    InputEmbedding,
-                    "forward",
-                    "self.positions[start : start + tokens.shape[1]]",
-                    "self.positions[: tokens.shape[1]]",
-                ),
-            ),
-            "cache",
-        ),
-    }
-)
+def _read_mistakes() -> Iterator[tuple[str, Mistake]]:
+    owners = {owner.__name__: owner for owner in OWNERS}
+    for name, row in read_beside(__file__).items():
+        lines = tuple(Lines(**line | {"owner": owners[line["owner"]]}) for line in row["lines"])
+        yield name, Mistake(**row | {"lines": lines})
+
+
+MISTAKES: Mapping[str, Mistake] = dict(_read_mistakes())
 """by name, in the order in which a sentence meets them"""
 
 
@@ -207,28 +100,18 @@ class BrokenRun:
 def why_not(model: Network, name: str) -> str:
     """Why this model cannot make the mistake, in a sentence; empty if it can."""
     config, family = model.config, model.config.family
-    reasons = {
-        "transposed-mask": (family == "encoder", "An encoder has no causal mask that could be transposed."),
-        "no-padding-mask": (
-            family == "decoder",
-            "A language model's pads come after every row of a text, where the causal mask hides them as well.",
-        ),
-        "heads-by-view": (config.n_heads == 1, "This model has a single head per layer: there is nothing to join."),
-        "no-scaling": (config.score_divisor == 1, "This model does not divide its scores, or divides them by 1."),
-        "no-embedding-scale": (not config.scale_embeddings, "This model does not multiply its embeddings."),
-        "zero-after-softmax": (
-            family == "encoder" and not config.window,
-            "An encoder without a window masks nothing in a single text.",
-        ),
-        "cross-reads-x": (family != "encoder_decoder", "This model has no cross-attention."),
-        "positions-restart": (
-            family == "encoder" or config.positions not in ("sinusoidal", "learned"),
-            "This model adds no positions to what it embeds step by step.",
-        ),
+    cannot = {
+        "transposed-mask": family == "encoder",
+        "no-padding-mask": family == "decoder",
+        "heads-by-view": config.n_heads == 1,
+        "no-scaling": config.score_divisor == 1,
+        "no-embedding-scale": not config.scale_embeddings,
+        "zero-after-softmax": family == "encoder" and not config.window,
+        "cross-reads-x": family != "encoder_decoder",
+        "positions-restart": family == "encoder" or config.positions not in ("sinusoidal", "learned"),
     }
-    applies, reason = reasons.get(name, (False, ""))
-    if applies:
-        return reason
+    if cannot.get(name):
+        return MISTAKES[name].why_not
     # A mistake whose lines are not in the code would run, change nothing, and look harmless.
     return "" if lines_of(model, name) else "Its code does not have these lines."
 
@@ -250,7 +133,7 @@ def run_mistake(opened: Checkpoint, trace: Trace, name: str, kind: str, layer: i
     """
     mistake, model = MISTAKES[name], break_model(opened, name).model
     if mistake.runs == "batch" and room_for_pads(opened, trace) < PADS:
-        raise ValueError(sentence("This sentence is too long for a batch with a longer one."))
+        raise Refusal("This sentence is too long for a batch with a longer one.")
     path, _ = model.attentions()[kind, layer]
     run = _step_by_step if mistake.runs == "cache" else _at_once
     with applied(model, trace.interventions), explicit_path():
@@ -274,10 +157,9 @@ def _write(model: Network, trace: Trace, logits: Tensor, runs: str) -> tuple[int
 
 def _at_once(model: Network, trace: Trace, mistake: Mistake, path: str) -> tuple[Tensor, Tensor, Tensor]:
     """Logits (row, vocabulary), weights and mask (batch, heads, query, key) of a teacher-forced run."""
-    device = model.output.weight.device
-    texts = [torch.tensor([stream.tokens.ids], device=device) for stream in trace.streams.values()]
+    texts = model.texts_of(trace)
     if mistake.runs == "batch":
-        texts = padded_texts(trace, longer_texts(trace, PADS), device)
+        texts = padded_texts(trace, longer_texts(trace, PADS), texts[0].device)
     with recording(model, [f"{path}.pattern", f"{path}.mask"]) as found:
         logits = model(*texts)[0, : len(trace.next_ids)]
     return logits, found[f"{path}.pattern"], found[f"{path}.mask"]
@@ -354,7 +236,7 @@ def break_model(opened: Checkpoint, name: str) -> Checkpoint:
     """
     model = opened.model
     if reason := why_not(model, name):
-        raise ValueError(sentence("This model cannot make this mistake. {reason}", reason=sentence(reason)))
+        raise Refusal("This model cannot make this mistake. {reason}", reason=sentence(reason))
     shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     broken, classes = copy.deepcopy(model, shared), {}
     for lines in lines_of(model, name):

@@ -6,7 +6,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 
+from model.analysis.runs.one_word import cosine
 from model.analysis.runs.padded_batch import room_for_pads, run_padded
+from model.analysis.runs.sentence_pairs import pair_shares, pool, read_text
+from model.analysis.words import add_up, word_groups
 from model.generation.beam_tree import beam_tree
 from model.generation.search import beam_search, greedy
 from model.generation.steps import ids_to_decode_from, length_limits, steps_of
@@ -207,3 +210,17 @@ def _difference(one: Trace, other: Trace) -> float:
     """The largest difference between two runs, over all their arrays."""
     pairs = zip(arrays(one), arrays(other), strict=True)
     return float(np.max([np.abs(a.astype(np.float64) - b).max() for a, b in pairs if a.size]))
+
+
+def sentence_pairs(case: Case) -> float | str:
+    """Claim 22: the shares of all pairs of words in the cosine of a text's halves, against that of a second run."""
+    pooling, (stack, tokens) = case.opened.pooling, read_text(case.trace)
+    if pooling.makes != "pairs":
+        return "This model's vector of a sentence is not a sum over its tokens."
+    if (count := len(tokens)) < 2:
+        return "A text of one token cannot be split into two halves."
+    parts = (0, count // 2), (count // 2, count)
+    words = [word_groups(half.labels, half.special, half.words) for half in (tokens.between(*part) for part in parts)]
+    shown, again = ([run.streams[stack].final[slice(*part)] for part in parts] for run in (case.trace, case.again()))
+    summed = add_up(pair_shares(*shown, pooling.modes), *words).sum()
+    return abs(float(summed) - cosine(*(pool(half, pooling.modes) for half in again)))

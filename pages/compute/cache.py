@@ -54,6 +54,12 @@ class Cache:
         with self._lock:
             self._results.pop(key, None)
 
+    def drop_all_with(self, part: str) -> None:
+        """Forget every result that depends on this."""
+        with self._lock:
+            for key in [key for key in self._results if _has(key, part)]:
+                self._results.pop(key)
+
     def __contains__(self, key: Hashable) -> bool:
         with self._lock:
             return key in self._results
@@ -62,6 +68,14 @@ class Cache:
     def bytes(self) -> int:
         """What all results take together."""
         return self._results.currsize
+
+
+def _has(key: Hashable, part: str) -> bool:
+    return key == part or (isinstance(key, tuple) and any(_has(each, part) for each in key))
+
+
+class Kept(tuple):
+    """What stays, however large it is: a model that the app was started for."""
 
 
 @st.cache_resource(show_spinner=False)
@@ -73,10 +87,8 @@ def shared_cache() -> Cache:
 def shared_result(message: str = "") -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
     """Decorator: compute each result once for all sessions, one at a time per key, in the queue for model runs.
 
-    If the GPU runs out of memory, the CPU computes it. The function must not return None.
-
-    Args:
-        message: shown on the page while this session computes.
+    If the GPU runs out of memory, the CPU computes it. The function must not return None. The page shows `message`
+    while this session computes.
     """
 
     def decorate(compute: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -105,6 +117,11 @@ def forget(function: Callable, *args: Any) -> None:
     shared_cache().drop(_key(function, args))
 
 
+def forget_model(opened: Checkpoint) -> None:
+    """Forget what was computed with these weights, whose runs hold on to them."""
+    shared_cache().drop_all_with(opened.hash)
+
+
 def _key(function: Callable, args: tuple[Any, ...]) -> Hashable:
     return function.__module__, function.__qualname__, key_of(args)
 
@@ -115,12 +132,8 @@ def cached(*case: Any) -> Any:
 
 
 def put(result: Any, *case: Any) -> None:
-    """Keep the result of work that did not go through `shared_result`, for all sessions.
-
-    Args:
-        result: anything but None.
-        *case: everything it depends on, beginning with a name of its own.
-    """
+    """Keep the result, anything but None, of work that did not go through `shared_result`, for all sessions. `case` is
+    everything that it depends on, beginning with a name of its own."""
     shared_cache().put(key_of(case), result)
 
 
@@ -154,12 +167,17 @@ def footprint(result: Any) -> int:
 
 def on_cpu(opened: Checkpoint) -> Checkpoint:
     """The same weights on the CPU, copied once for all sessions."""
-    return opened if opened.device == "cpu" else _copy_on_cpu(opened)
+    return opened if opened.device == "cpu" else _copy_on_cpu(opened)[0]
 
 
 @shared_result()
-def _copy_on_cpu(opened: Checkpoint) -> Checkpoint:
-    return opened.on("cpu")
+def _copy_on_cpu(opened: Checkpoint) -> tuple[Checkpoint]:
+    return kept_if_offered(opened.on("cpu"))
+
+
+def kept_if_offered(opened: Checkpoint, *more: Any) -> tuple:
+    """A model and what belongs to it, as a result that stays if the app was started for the model."""
+    return Kept((opened, *more)) if opened.name in offered_models() else (opened, *more)
 
 
 def _array_bytes(value: Any) -> int:
@@ -167,9 +185,9 @@ def _array_bytes(value: Any) -> int:
         return value.nbytes
     if isinstance(value, str | bytes):
         return len(value)
+    if isinstance(value, Kept):
+        return 0
     if isinstance(value, Checkpoint):
-        if value.name in offered_models():
-            return 0  # the app was started for it: it stays, however large it is
         return sum(weights.nbytes for weights in value.model.parameters())
     if isinstance(value, Norm | Projections):
         return 0  # the model's own weights

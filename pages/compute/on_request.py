@@ -14,24 +14,21 @@ PLAY = ":material/play_arrow:"
 
 def clicked(label: str, key: str, icon: str = PLAY, disabled: bool = False) -> bool:
     """A button; True in the one run that its press starts."""
-    st.button(label, key=key, icon=icon, disabled=disabled, on_click=_remember_press, args=(key,))
+    press = {"on_click": st.session_state.update, "args": ({f"{key}-clicked": True},)}
+    st.button(label, key=key, icon=icon, disabled=disabled, **press)
     return st.session_state.pop(f"{key}-clicked", False)
 
 
 def compute_on_request(
-    label: str, key: str, case: tuple[Any, ...], steps: Callable[[], Iterator[tuple[float, Any]]], icon: str = PLAY
+    label: str, key: str, case: tuple[Any, ...], steps: Callable[[], Iterator[tuple[float, Any]]]
 ) -> Any:
     """The result of long work and the button that starts it; None while there is no result yet.
 
-    Args:
-        label: of the button.
-        key: of the button.
-        case: everything the result depends on.
-        steps: yields the share that is done, 0 to 1, and what is known so far; the last one is the result.
-        icon: of the button.
+    `case` is everything that the result depends on. `steps` yields the share that is done, 0 to 1, and what is known so
+    far; the last one is the result.
     """
     found = cached(key, *case)
-    if clicked(label, key, icon, disabled=found is not None) and found is None:
+    if clicked(label, key, disabled=found is not None) and found is None:
         return compute_with_progress(key, case, steps)
     return found
 
@@ -46,7 +43,3 @@ def compute_with_progress(key: str, case: tuple[Any, ...], steps: Callable[[], I
         bar.empty()
         put(found, key, *case)
     return found
-
-
-def _remember_press(key: str) -> None:
-    st.session_state[f"{key}-clicked"] = True

@@ -47,11 +47,10 @@ class _Request:
 
 
 class Queue:
-    """Lets at most `places` requests compute at once, in the order of the moves behind them. All threads share it.
+    """Lets at most `places` requests compute at once, in the order of the moves behind them, while `most_waiting` may
+    wait.
 
-    Args:
-        places: how many may compute at once.
-        most_waiting: how many may wait.
+    All threads share it.
     """
 
     def __init__(self, places: int, most_waiting: int = MOST_WAITING) -> None:
@@ -151,11 +150,8 @@ def wait_for_turn(key: Hashable = None, done: Callable[[], bool] = lambda: False
     """Compute inside the block when it is this session's turn; until then the page says how many are ahead.
 
     When the visitor leaves, or asks for something else, the waiting ends, and so does the model's work at its next
-    step. If too many wait already, the page says so and stops. A turn inside a turn does not wait.
-
-    Args:
-        key: see `Queue.turn`.
-        done: see `Queue.turn`.
+    step. If too many wait already, the page says so and stops. A turn inside a turn does not wait. `key` and `done` are
+    those of `Queue.turn`.
     """
     if _HAS_TURN.get():
         yield

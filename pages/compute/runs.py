@@ -10,17 +10,6 @@ from model.checkpoints import store
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import freeze_loaded_objects
 from model.checkpoints.snapshots import snapshot_steps
-from model.checkpoints.store import (
-    CheckpointError,
-    available_checkpoints,
-    checkpoint_path,
-    file_stamp,
-    load_checkpoint,
-    offered_family,
-    offered_models,
-    stored_config,
-    study_checkpoints,
-)
 from model.checkpoints.translator import Translator
 from model.interventions import Intervention
 from model.language import later
@@ -30,7 +19,7 @@ from model.run import Continuation as Continuation
 from model.run import Request as Request
 from model.run import decode, force
 from model.trace import Trace
-from pages.compute.cache import forget, shared_result
+from pages.compute.cache import forget, forget_model, kept_if_offered, shared_result
 
 Found = TypeVar("Found")
 MOST_NEW_TOKENS = 60
@@ -53,20 +42,22 @@ def open_translator(checkpoint: str, device: str) -> Checkpoint:
 @shared_result(later("Opening the checkpoint …"))
 def _open(checkpoint: str, device: str) -> tuple[Checkpoint, tuple]:
     """With the stamp of the files from before they were read."""
-    stamp = file_stamp(checkpoint)
-    opened = load_checkpoint(checkpoint, device)
+    stamp = store.file_stamp(checkpoint)
+    opened = store.load_checkpoint(checkpoint, device)
     freeze_loaded_objects()
-    return opened, stamp
+    return kept_if_offered(opened, stamp)
 
 
 def has_changed(checkpoint: str, device: str) -> bool:
     """Whether somebody has written over the files of an open checkpoint since."""
-    return _open(checkpoint, device)[1] != file_stamp(checkpoint)
+    return _open(checkpoint, device)[1] != store.file_stamp(checkpoint)
 
 
 def open_again(checkpoint: str, device: str) -> None:
     """Let the next run of every session read the files anew."""
+    before = _open(checkpoint, device)[0]
     forget(_open, checkpoint, device)
+    forget_model(before)
 
 
 MESSAGES = {decode: later("The model is running …"), force: later("The changed model is running …")}
@@ -76,8 +67,8 @@ MESSAGES = {decode: later("The model is running …"), force: later("The changed
 def checkpoint_with(needs: Collection[str], device: str) -> str | None:
     """The first checkpoint that has all of these features, of those that the app was started with before ours; None:
     there is none."""
-    for name in (*offered_models(), *available_checkpoints()):
-        with suppress(CheckpointError):
+    for name in (*store.offered_models(), *store.available_checkpoints()):
+        with suppress(store.CheckpointError):
             if set(needs) <= open_translator(name, device).features:
                 return name
     return None
@@ -88,8 +79,8 @@ def checkpoint_by_config(needs: Collection[str]) -> str | None:
 
     Those that the app was started with come first, those of the studies last. None: there is none.
     """
-    for name in (*offered_models(), *available_checkpoints(), *study_checkpoints()):
-        if set(needs) <= _features(name, file_stamp(name)):
+    for name in (*store.offered_models(), *store.available_checkpoints(), *store.study_checkpoints()):
+        if set(needs) <= _features(name, store.file_stamp(name)):
             return name
     return None
 
@@ -98,18 +89,18 @@ def checkpoint_by_config(needs: Collection[str]) -> str | None:
 def _features(name: str, _files: tuple) -> frozenset[Need]:
     """Of a checkpoint with these files, as far as they say; of an offered model, whose output names its family, no part
     of its layers. None where it cannot be opened."""
-    with suppress(CheckpointError):
-        if name in offered_models():
-            family = offered_family(name)
-            return frozenset(FAMILIES[family] | {Need.LOGITS}) if family else frozenset()
-        saved = {Need.SNAPSHOTS} if snapshot_steps(checkpoint_path(name)) else set()
-        return features_of(stored_config(name)) | saved
+    with suppress(store.CheckpointError):
+        saved = {Need.SNAPSHOTS} if snapshot_steps(store.checkpoint_path(name)) else set()
+        if name in store.offered_models():
+            family = store.offered_family(name)
+            return frozenset(FAMILIES[family] | {Need.LOGITS} | saved) if family else frozenset()
+        return features_of(store.stored_config(name)) | saved
     return frozenset()
 
 
 def models_on_this_machine() -> list[Any]:
     """Those of the local Hugging Face cache that can be opened, each a `CachedModel`; none where transformers lacks."""
-    with suppress(CheckpointError):
+    with suppress(store.CheckpointError):
         return list(filter(None, (_describe(name, str(folder))[0] for name, folder in store.models_on_this_machine())))
     return []
 
@@ -128,11 +119,6 @@ def compute(function: Callable[..., Found], *args: Any) -> Found:
 def run(opened: Checkpoint, request: Request) -> Trace:
     """`decode`, once for all sessions."""
     return compute(decode, opened, request)
-
-
-def rerun(opened: Checkpoint, trace: Trace, interventions: tuple[Intervention, ...]) -> Trace:
-    """`force`, once for all sessions."""
-    return trace if interventions == trace.interventions else compute(force, opened, trace, interventions)
 
 
 @shared_result()

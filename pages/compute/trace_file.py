@@ -13,7 +13,7 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import available_devices
 from model.checkpoints.store import CheckpointError, checkpoint_with_hash, shown_name
 from model.interventions.link import encode
-from model.language import Sentence, sentence, sentence_of
+from model.language import Refusal, Sentence, sentence, sentence_of
 from model.needs import Need
 from model.run import LANGUAGES
 from model.trace import Trace
@@ -60,13 +60,11 @@ def open_trace_file(path: str) -> TraceFile:
     try:
         checkpoint = checkpoint_with_hash(wanted.checkpoint, wanted.checkpoint_hash)
     except CheckpointError as error:
-        raise ValueError(
-            sentence(
-                "{name}: {error} The pages run the model again, so the file alone is not enough; viz.notebook shows it "
-                "without the model (docs/notebook.md).",
-                name=name,
-                error=sentence_of(error),
-            )
+        raise Refusal(
+            "{name}: {error} The pages run the model again, so the file alone is not enough; viz.notebook shows it "
+            "without the model (docs/notebook.md).",
+            name=name,
+            error=sentence_of(error),
         ) from error
     encode(wanted.interventions)  # the list of changes must fit into the app's links
     opened = open_translator(checkpoint, available_devices()[0]).in_languages(*(wanted.languages or ()))
@@ -74,12 +72,10 @@ def open_trace_file(path: str) -> TraceFile:
         found = run(opened, request)
         if tokens_of(found) == tokens_of(wanted):
             return TraceFile(checkpoint, request, tokens_of(found), _agreement(name, wanted, found))
-    raise ValueError(
-        sentence(
-            "{name}: the app cannot ask {checkpoint} for this run: the model cuts its text into different tokens.",
-            name=name,
-            checkpoint=checkpoint,
-        )
+    raise Refusal(
+        "{name}: the app cannot ask {checkpoint} for this run: the model cuts its text into different tokens.",
+        name=name,
+        checkpoint=checkpoint,
     )
 
 

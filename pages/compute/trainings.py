@@ -48,14 +48,10 @@ def call_later(seconds: float, function: Callable[[], None]) -> None:
 
 
 class Trainings:
-    """By id, which nobody can guess, in the order of arrival. All threads share it.
+    """By id, which nobody can guess, in the order of arrival, `most` at once. All threads share it.
 
-    Args:
-        most: at once; later ones wait.
-        kept_seconds: after a page has last asked for one.
-        shared_seconds: after which one ends if others wait.
-        clock: seconds that only grow.
-        call_later: calls a function after so many seconds, as the one above.
+    One ends `kept_seconds` after a page has last asked for it, and after `shared_seconds` if others wait. `clock` has
+    seconds that only grow; `call_later` calls a function after so many of them.
     """
 
     def __init__(

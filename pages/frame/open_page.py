@@ -12,10 +12,11 @@ from streamlit.delta_generator import DeltaGenerator
 
 from model.analysis.distributions import entropy
 from model.checkpoints.checkpoint import LONG_TRACE_TOKENS, TRACE_TOKENS
-from model.checkpoints.store import DEFAULT_CHECKPOINT, shown_name
+from model.checkpoints.snapshots import newest_step
+from model.checkpoints.store import DEFAULT_CHECKPOINT, file_stamp, shown_name
 from model.checkpoints.translator import Translator
 from model.checkpoints.typed_text import list_changes
-from model.language import in_a_row, later, listed, tr, tr_error
+from model.language import in_a_row, in_this_language, later, listed, tr, tr_error
 from model.needs import Need
 from model.proof.steps import MATRICES, states_in_words, verify_attention
 from model.run import Place, Request, Run
@@ -24,14 +25,7 @@ from pages import PAGES, Page, first_page_for, page_of
 from pages.compute import runs
 from pages.compute.cache import on_cpu
 from pages.compute.queue import answer_move
-from pages.compute.runs import (
-    checkpoint_by_config,
-    checkpoint_with,
-    compute,
-    expected_seconds,
-    has_changed,
-    open_again,
-)
+from pages.compute.runs import checkpoint_by_config, checkpoint_with, compute, expected_seconds, has_changed, open_again
 from pages.compute.trace_file import named_trace_file, tokens_of
 from pages.frame.address.menu import route, runs_as_page
 from pages.frame.bar.bar import note_tokens, show_bar
@@ -43,13 +37,14 @@ from pages.frame.sidebar.sidebar import Inputs, current_inputs
 from pages.frame.sidebar.tour import show_tour
 from pages.views import Control, Offer
 from pages.widgets.controls import chosen_number, toggle
-from pages.widgets.departures import say_departures
 from pages.widgets.glossary import define
+from pages.widgets.notices import say_departures, say_unfamiliar
 from pages.widgets.page_links import linked_pages
-from pages.widgets.unfamiliar import say_unfamiliar
 from viz.html import word_diff
 from viz.tokens import as_markdown
 
+WATCH_SECONDS = 5.0
+"""from one look at the files of a running training to the next"""
 _line: ContextVar[DeltaGenerator | None] = ContextVar("line", default=None)
 """the place below the heading, for the answer"""
 
@@ -127,10 +122,7 @@ def is_first_visit() -> bool:
 def show_answer(run: Run, page: Page, chosen: Mapping[Control, Any] = MappingProxyType({})) -> None:
     """Answer the question of the heading in one line, with the numbers of this run.
 
-    Args:
-        run: that the page shows.
-        page: whose question it is; one without an answer has it in its first view.
-        chosen: values of controls; an answer that depends on one waits for it.
+    An answer that depends on controls waits for their values; a page without one has it in its first view.
     """
     view, line = page.answer, _line.get()
     if view is None or line is None or not {*view.controls.values()} <= {*chosen}:
@@ -155,8 +147,8 @@ def _check_needs(page: Page, translator: Translator) -> None:
             st.button(
                 tr("Open the checkpoint {name}", name=as_markdown(shown_name(suitable))),
                 key="open_suitable",
-                on_click=choose_checkpoint,
-                args=(suitable,),
+                on_click=st.session_state.update,
+                args=({CHECKPOINT: suitable},),
             )
         if first and linked_pages.get():
             label = tr("With {name}: {page}", name=as_markdown(name), page=tr(first.title))
@@ -183,11 +175,6 @@ def _check_steps(translator: Translator, trace: Trace, place: Place) -> None:
                 states=states_in_words(failing),
             )
         )
-
-
-def choose_checkpoint(checkpoint: str) -> None:
-    """Before the next run: open another checkpoint."""
-    st.session_state[CHECKPOINT] = checkpoint
 
 
 def _fit_request(translator: Translator, typed: Request) -> tuple[Translator, Request]:
@@ -271,19 +258,15 @@ def _say_changes(inputs: Inputs) -> None:
 def _changes_in_words(inputs: Inputs, count: int, writes: bool) -> str:
     """How the model was changed, and what it did then."""
     facts = {"tau": inputs.tau, "place": inputs.place.in_words(inputs.scope), "count": count, "more": count - 1}
-    if inputs.tau == 1:
-        one = tr("1 change in the model")
-        return _ran_again(one if count == 1 else tr("{count} changes in the model", **facts), count, writes)
     if count == 1:
-        return _ran_again(tr("τ = {tau:g} in {place}", **facts), count, writes)
-    return _ran_again(tr("τ = {tau:g} in {place}, and {more} more", **facts), count, writes)
-
-
-def _ran_again(changes: str, count: int, writes: bool) -> str:
-    if count == 1:
+        changes = tr("1 change in the model") if inputs.tau == 1 else tr("τ = {tau:g} in {place}", **facts)
         if writes:
             return tr("{changes}: the model ran again with it, and wrote its text again.", changes=changes)
         return tr("{changes}: the model ran again with it.", changes=changes)
+    if inputs.tau == 1:
+        changes = tr("{count} changes in the model", **facts)
+    else:
+        changes = tr("τ = {tau:g} in {place}, and {more} more", **facts)
     if writes:
         return tr("{changes}: the model ran again with them, and wrote its text again.", changes=changes)
     return tr("{changes}: the model ran again with them.", changes=changes)
@@ -307,10 +290,13 @@ def _show_header(file: str, translator: Translator | None) -> None:
 
 
 def _named(heading: str, translator: Translator | None) -> str:
-    """The heading, with the name of a model that is not the one of this project's first screen."""
+    """The heading, with the name of a model that is not the one of this project's first screen, and its step."""
     if translator is None or translator.name == DEFAULT_CHECKPOINT:
         return heading
-    return f"{heading} :small[:gray[{as_markdown(shown_name(translator.name))}]]"
+    name = as_markdown(shown_name(translator.name))
+    if translator.step is not None:
+        name = tr("{name}, step {step:,}", name=name, step=translator.step)
+    return f"{heading} :small[:gray[{name}]]"
 
 
 def _link_ways(page: Page, translator: Translator | None) -> None:
@@ -327,14 +313,34 @@ def _link_ways(page: Page, translator: Translator | None) -> None:
 
 
 def _offer_changed_files(translator: Translator) -> None:
-    """A line where the model's files are no longer those that were opened, with a button that opens them."""
+    """A line where the model's files are no longer those that were opened, with a button that opens them; while a
+    training writes there, the line comes by itself."""
     opened = opened_checkpoint(), opened_device()
-    if has_changed(*opened):
-        with st.container(key="changed-files", horizontal=True, vertical_alignment="center"):
-            name = as_markdown(shown_name(translator.name))
-            said = tr("The files of {name} have changed since it was opened. The model is shown as it was.", name=name)
-            st.warning(said, icon=":material/difference:")
-            st.button(tr("Open them"), key="open-again", on_click=open_again, args=opened)
+    every = WATCH_SECONDS if newest_step(opened[0]) is not None else None
+    st.fragment(in_this_language(_say_changed_files), run_every=every)(*opened, translator.step)
+
+
+def _say_changed_files(checkpoint: str, device: str, opened_step: int | None) -> None:
+    if not has_changed(checkpoint, device):
+        return
+    name, step = as_markdown(shown_name(checkpoint)), newest_step(checkpoint)
+    said = tr("The files of {name} have changed since it was opened. The model is shown as it was.", name=name)
+    label: str | None = tr("Open them")
+    if not file_stamp(checkpoint):
+        said = tr("The files of {name} have been deleted since it was opened. The model is shown as it was.", name=name)
+        label = None
+    elif step not in (None, opened_step):
+        said = tr(
+            "The newest checkpoint of {name} is now step {step:,}. The model is shown as it was opened.",
+            name=name,
+            step=step,
+        )
+        label = tr("Open step {step:,}", step=step)
+    with st.container(key="changed-files", horizontal=True, vertical_alignment="center"):
+        st.warning(said, icon=":material/difference:")
+        if label and st.button(label, key="open-again"):
+            open_again(checkpoint, device)
+            st.rerun()  # of the whole page
 
 
 def _stop(sentence: str) -> None:

@@ -11,7 +11,7 @@ from pages import Page
 from pages.views.attention.attention_step_by_step import STEP
 from pages.widgets.canvas import component
 from pages.widgets.controls import set_controls
-from pages.widgets.present import stop_presenting
+from pages.widgets.present import FIT, screen_factor, stop_presenting
 
 STYLE = Path(__file__).with_name("style") / "present.css"
 
@@ -26,12 +26,7 @@ def place_present_row() -> DeltaGenerator:
 
 
 def show_present_row(page: Page, tabs: Sequence[str]) -> None:
-    """Draw the row; the arrow keys go through the steps of a head, or through the tabs.
-
-    Args:
-        page: that is open.
-        tabs: the titles of its tabs; empty: it has none.
-    """
+    """Draw the row; the arrow keys go through the steps of a head, or through the tabs of the page, by their titles."""
     state = st.session_state
     if page.name == "attention_step_by_step":
         key, places, names = STEP.key, list(range(STEP.limits[0], STEP.limits[1] + 1)), []
@@ -47,15 +42,13 @@ def show_present_row(page: Page, tabs: Sequence[str]) -> None:
 
 
 def draw_present_row(names: Sequence[str], number: int, count: int, go: Callable[[int], object]) -> None:
-    """Draw the row.
+    """Draw the row, with the names of the page and of what is open on it, which is the one of this number, from 0, of
+    `count`.
 
-    Args:
-        names: of the page, and of what is open on it.
-        number: of what is shown, from 0.
-        count: of all that the arrow keys go through.
-        go: opens another one, by its number, before the page runs again.
+    `go` opens another one, by its number, before the page runs again.
     """
-    component("present")(key="present-fit", data={"names": list(names)}, width="stretch", height="content")
+    data = {"names": list(names), "by": screen_factor()}
+    component("present")(key=FIT, data=data, width="stretch", height="content", on_by_change=lambda: None)
     if count > 1:
         for name, label, icon, there, shortcut in (
             ("Back", tr("Back"), "arrow_back", number - 1, "Left"),

@@ -18,7 +18,7 @@ import streamlit as st
 from model.language import listed, tr
 from model.needs import Need
 from model.run import Run
-from pages import PAGES, Page, next_page, page_of
+from pages import EVERY, Page, next_page, page_of
 from pages.compute.cache import cached, put
 from pages.compute.on_request import clicked
 from pages.compute.queue import in_turns, model_queue
@@ -38,13 +38,13 @@ from pages.widgets.explain import breakable, draw_code
 from pages.widgets.export import Part, Picture, export
 from pages.widgets.glossary import define
 from pages.widgets.page_links import link_with, links, offer_checkpoint
-from pages.widgets.present import presents
+from pages.widgets.present import presents, screen_factor
 from pages.widgets.proof_strip import proof
 from viz.figure import StableFigure, enlarge
 from viz.forms import Canvas, Document, Form, Outcome, Table, Texts
 from viz.html import word_diff
 from viz.labels import say_label
-from viz.tokens import as_markdown
+from viz.tokens import Verbatim, as_markdown
 
 MOST_ROWS = 20
 """of a table that is drawn whole; a longer one scrolls"""
@@ -139,14 +139,9 @@ def show_next(run: Run, page: Page) -> None:
 def _draw_tab(
     run: Run, views: Sequence[View], chosen: Chosen, code: Sequence[Callable], builders: Mapping[str, Builder]
 ) -> None:
-    """Draw a tab, or a page without any: its views, and their foot.
+    """Draw a tab, or a page without any: its views, in frames if the tab is theirs together, and their foot.
 
-    Args:
-        run: what they show.
-        views: one, or several below each other, in frames if the tab is theirs together.
-        chosen: what the page has drawn already.
-        code: what computes what is no view.
-        builders: title of a view -> draws its widgets, if it has any besides controls.
+    `chosen` has what the page has drawn already; the other arguments are those of `show_page`.
     """
     draw = partial(_draw_with_foot, run, views, chosen, code, builders)
     if len(views) == 1:
@@ -171,7 +166,7 @@ def _draw_with_foot(
             with st.container(border=bool(view.tab), key=section_key(view.title)) if below else nullcontext():
                 if view.tab:
                     st.markdown(f"### {tr(view.title)}" if presents() else f"**{tr(view.title)}**")
-                elif len(views) > 1 and view.title != page_of(f"{view.page}.py").title:
+                elif len(views) > 1 and view.title != page_of(view.page).title:
                     st.header(tr(view.title), anchor=False)
                 with _missing_file_said():
                     drawn.append(_Drawn(run, view, chosen, build=builders.get(view.title)).draw())
@@ -183,7 +178,7 @@ def _draw_with_foot(
 
 def _show_late_answer(run: Run, view: View, above: Chosen, chosen: Chosen) -> None:
     """Answer the page's question where that waited for controls of this tab, which stand below it."""
-    page = page_of(f"{view.page}.py")
+    page = page_of(view.page)
     if page.answer and not {*page.answer.controls.values()} <= {*above}:
         show_answer(run, page, chosen)
 
@@ -203,7 +198,9 @@ def _draw_foot(run: Run, drawn: Sequence["_Drawn"], key: str, chosen: Chosen, co
         parts["code"] = f":material/code: {tr('Code')}", partial(draw_code, *code)
     exports = [one for one in drawn if one.can_be_exported]
     if exports:
-        others = partial(_parts_of_all_tabs, run, exports) if _has_tabs(exports) else None
+        page = page_of(exports[0].view.page)
+        is_part = not page.stacked and {one.view for one in exports} < set(page.views)
+        others = partial(_parts_of_all_tabs, run, exports) if is_part else None
 
         def draw_export() -> None:
             export([one.exported() for one in exports], others)
@@ -211,23 +208,17 @@ def _draw_foot(run: Run, drawn: Sequence["_Drawn"], key: str, chosen: Chosen, co
         parts["export"] = f":material/download: {tr('Export')}", draw_export
         offer_export(draw_export, partial(controls.close_in_fold, key, "export"))
     views = [one.view for one in drawn]
-    title = ": ".join(dict.fromkeys([page_of(f"{views[0].page}.py").title, views[0].title])) if views else "Long text"
+    title = ": ".join(dict.fromkeys([page_of(views[0].page).title, views[0].title])) if views else "Long text"
     sections = dict.fromkeys(section for one in drawn for section in cited_sections(one.result.blocks))
     parts["cite"] = f":material/format_quote: {tr('Cite')}", partial(draw_citations, shown.trace, title, [*sections])
     controls.fold(parts, key, tr("About this picture"))
-
-
-def _has_tabs(drawn: Sequence["_Drawn"]) -> bool:
-    """Whether the page has views that are not drawn."""
-    page = page_of(f"{drawn[0].view.page}.py")
-    return not page.stacked and {one.view for one in drawn} < set(page.views)
 
 
 def _parts_of_all_tabs(run: Run, drawn: Sequence["_Drawn"]) -> list[Part]:
     """What is drawn, and the views of the other tabs as they open first, without work on request."""
     known = {one.view: one for one in drawn}
     parts = []
-    for view in page_of(f"{drawn[0].view.page}.py").views:
+    for view in page_of(drawn[0].view.page).views:
         if view not in known and not view.missing(run):
             with suppress(FileNotFoundError):
                 known[view] = _Drawn(run, view, {}).compute()
@@ -237,13 +228,10 @@ def _parts_of_all_tabs(run: Run, drawn: Sequence["_Drawn"]) -> list[Part]:
 
 
 def show_view(run: Run, view: View, only: str = "", chosen: Mapping[Control, Any] = MappingProxyType({})) -> None:
-    """Draw one view alone, as a station of a lesson does.
+    """Draw one view alone, as a station of a lesson does: all of it, or `only` the picture of this name, without the
+    text.
 
-    Args:
-        run: what it shows.
-        view: one of any page.
-        only: the name of a picture that is drawn without the text and the others; empty: all is drawn.
-        chosen: values of controls that are not drawn.
+    `chosen` has the values of controls that are not drawn.
     """
     with _missing_file_said():
         _draw_alive(view, lambda: _Drawn(run, view, dict(chosen), only).draw())
@@ -309,8 +297,8 @@ class _Drawn:
         return self
 
     def present(self) -> bool:
-        """Draw the formula of a step and the first picture, as large as the screen; a view without one is drawn in
-        large letters. Returns whether there is a picture."""
+        """Draw the formula of a step and the first picture, as large as the screen, below a line of tokens where one
+        stands above it; a view without a picture is drawn in large letters. Returns whether there is a picture."""
         self._choose_and_call(st.container(key="present-controls"), st.container())
         shown = [
             one
@@ -326,6 +314,12 @@ class _Drawn:
             with st.container(key="present-words"):
                 # The first is that of the first step; the second frames what the others compute.
                 self._draw_blocks(formulas[:1] if self.chosen[STEP] == STEP.start else formulas[1:2])
+        first = self.result.shows[shown[0][0]]
+        if isinstance(first, Canvas) and first.drawing.component == "chips" and shown[1:]:
+            # A line of tokens alone leaves a screen empty.
+            (name, alt, _), *shown = shown
+            with st.container(key="present-line"):
+                self._draw_one(name, self._key(name), alt)
         name, alt, _ = shown[0]
         with st.container(key="present-stage"):
             self._draw_one(name, self._key(name), alt)
@@ -361,7 +355,7 @@ class _Drawn:
 
     def exported(self) -> Part:
         """What is drawn, as pictures, tables and arrays, and the Python that draws it again."""
-        page, headline = page_of(f"{self.view.page}.py"), ""
+        page, headline = page_of(self.view.page), ""
         if page.answer and self.view in page.views[:1] and {*page.answer.controls} <= {*self.result.values}:
             chosen = {name: self.result.values[name] for name in page.answer.controls}
             headline = page.answer(self.run, **chosen).blocks[0].text.replace("**", "").replace("\\", "")
@@ -472,12 +466,12 @@ class _Drawn:
                 height = "content" if len(picture) <= MOST_ROWS else "auto"
                 controls.table(picture, floats=picture.attrs.get("floats", "%.5g"), height=height)
             case Table():
-                controls.explained_table(picture, key, alt, partial(self._take_row, key, picture))
+                controls.explained_table(picture, key, alt, partial(_take_row, self.view, key, picture))
             case _:
                 roomy = isinstance(picture, Form | StableFigure) and picture.roomy
                 clicks = isinstance(picture, Form) and bool(picture.sets)
-                on_click = partial(self._take_click, key, picture) if clicks else "ignore"
-                content = enlarge(self.contents[name]) if presents() else self.contents[name]
+                on_click = partial(_take_click, self.view, key, picture) if clicks else "ignore"
+                content = enlarge(self.contents[name], screen_factor()) if presents() else self.contents[name]
                 chart(content, key=key, alt=alt, roomy=roomy, on_select=on_click)
 
     def _draw_canvas(self, picture: Canvas, key: str) -> None:
@@ -485,38 +479,45 @@ class _Drawn:
             # Streamlit switches pages in Python only where no control is in the link.
             with st.container(key=OPENS):
                 links(**{page: tr("Opening …")})
-        moves = {f"on_{event}_change": partial(self._take, key, event, picture) for event in picture.sets}
+        moves = {f"on_{event}_change": partial(_take, self.view, key, event, picture) for event in picture.sets}
         draw(picture.drawing, key, **moves)
-
-    def _take(self, key: str, event: str, picture: Canvas) -> None:
-        """Before the page runs again: set a control to what a move in a picture of our own chose."""
-        value, control = controls.value_of(key).get(event), picture.sets[event]
-        if value is not None:
-            several = control if isinstance(control, Mapping) else {}
-            chosen = {one: value[name] for name, one in several.items() if name in value}
-            self._set(chosen if several else {control: value})
-            if several and value.get(OPENS) in {page.name for pages in PAGES.values() for page in pages}:
-                st.session_state[OPENS] = value[OPENS]
-
-    def _take_row(self, key: str, table: Table) -> None:
-        """The same for a click on a row of a table."""
-        rows = controls.value_of(key)["selection"]["rows"]
-        if rows and rows[0] < len(table.chooses):
-            self._set({control: table.chooses[rows[0]][name] for name, control in table.sets.items()})
-
-    def _take_click(self, key: str, picture: Form) -> None:
-        """The same for a click on a point of a chart."""
-        if point := clicked_point(key):
-            events = picture.clicked(point)
-            self._set({control: events[event] for event, control in picture.sets.items()})
-
-    def _set(self, values: Mapping[Control, Any]) -> None:
-        keys = {control: self.view.key(name) for name, control in self.view.controls.items()}
-        set_controls({control.key or keys[control]: control.take(value) for control, value in values.items()})
 
     def _key(self, name: str) -> str:
         key, picture = name if name == self.view.page else f"{self.view.page}-{name}", self.result.shows[name]
         return f"{key}-{picture.edition}" if isinstance(picture, Form) and picture.edition else key
+
+
+def _take(view: View, key: str, event: str, picture: Canvas) -> None:
+    """Before the page runs again: set a control to what a move in a picture of our own chose.
+
+    Streamlit keeps such a function longer than its run: it must not hold the model.
+    """
+    value, control = controls.value_of(key).get(event), picture.sets[event]
+    if value is not None:
+        several = control if isinstance(control, Mapping) else {}
+        chosen = {one: value[name] for name, one in several.items() if name in value}
+        _set(view, chosen if several else {control: value})
+        if several and value.get(OPENS) in {page.name for page in EVERY}:
+            st.session_state[OPENS] = value[OPENS]
+
+
+def _take_row(view: View, key: str, table: Table) -> None:
+    """The same for a click on a row of a table."""
+    rows = controls.value_of(key)["selection"]["rows"]
+    if rows and rows[0] < len(table.chooses):
+        _set(view, {control: table.chooses[rows[0]][name] for name, control in table.sets.items()})
+
+
+def _take_click(view: View, key: str, picture: Form) -> None:
+    """The same for a click on a point of a chart."""
+    if point := clicked_point(key):
+        events = picture.clicked(point)
+        _set(view, {control: events[event] for event, control in picture.sets.items() if event in events})
+
+
+def _set(view: View, values: Mapping[Control, Any]) -> None:
+    keys = {control: view.key(name) for name, control in view.controls.items()}
+    set_controls({control.key or keys[control]: control.take(value) for control, value in values.items()})
 
 
 def _draw_texts(texts: Texts) -> None:
@@ -524,7 +525,7 @@ def _draw_texts(texts: Texts) -> None:
     height = LOW if max(map(len, texts.texts.values())) > LONG else "stretch"
     for column, (title, text) in zip(st.columns(len(texts.texts)), texts.texts.items(), strict=True):
         with column.container(border=True, height=height):
-            st.caption(say_label(title))
+            st.caption(as_markdown(title) if isinstance(title, Verbatim) else say_label(title))
             if texts.compared:
                 st.html(word_diff(texts.first, text))
             else:
@@ -589,6 +590,6 @@ def _on_request(run: Run, view: View, values: Mapping[str, Any]) -> Any:
                 bar.progress(drawn := share, f"{share:.0%}")
         put(outcome, *case)
         place.empty()
-        if any(one.reads is request for one in page_of(f"{view.page}.py").views):
+        if any(one.reads is request for one in page_of(view.page).views):
             st.rerun()  # what is above shows it, too
     return outcome

@@ -144,15 +144,10 @@ def slopes(run: Run) -> Facts:
     rows = [
         {"query": queries[row], "names": [keys[i] for i in np.flatnonzero(mask[row])], "slopes": changes}
         for row in rows_with_choice(mask)
-        if not _tied(changes := (weights[row] * (1 - weights[row]))[mask[row]])
+        # Rounding must not decide which of the two largest is the larger one.
+        if not np.isclose(*np.sort(changes := (weights[row] * (1 - weights[row]))[mask[row]])[-2:], rtol=1e-4)
     ]
     return {"rows": rows} if rows else None
-
-
-def _tied(values: Array) -> bool:
-    """True if rounding could decide which of the two largest is the larger one."""
-    second, first = np.sort(values)[-2:]
-    return bool(np.isclose(second, first, rtol=1e-4))
 
 
 def hidden(run: Run) -> Facts:

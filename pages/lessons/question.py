@@ -113,9 +113,7 @@ class Question:
     def asked_of(self, run: Run, number: int = 0) -> Asked | None:
         """The question about the run with its options; None where the run gives nothing to choose from.
 
-        Args:
-            run: what it is about.
-            number: of the questions about one subject; other ones are about other rows, say.
+        The `number` of the questions about one subject makes another one be about another row, say.
         """
         facts, result = self._facts(run, _common(run, number))
         if facts is None or (self.when and not evaluate(self.when, facts)):
@@ -131,7 +129,7 @@ class Question:
     def _facts(self, run: Run, common: dict[str, Any]) -> tuple[dict[str, Any] | None, Result | None]:
         """What the texts may name, None where the run cannot tell; and what the view shows."""
         result = self._result(run, common) if self.view else None
-        own = self.facts(run) if self.facts else result.facts if result else {}
+        own = self.facts(run) if self.facts else result.told if result else {}
         if own is None:
             return None, result
         facts = common | dict(own)
@@ -175,12 +173,9 @@ class Question:
 
 
 def ask_one(run: Run, questions: Sequence[Question], number: int) -> Asked | None:
-    """One of the questions about the run; None where there is nothing to choose from.
+    """One of the questions of a place about the run; None where there is nothing to choose from.
 
-    Args:
-        run: what they are about.
-        questions: those of one place, which take turns.
-        number: of the questions about one subject, from 0.
+    They take turns: `number` counts those about one subject, from 0.
     """
     turns = (questions[(number + i) % len(questions)].asked_of(run, number) for i in range(len(questions)))
     return next(filter(None, turns), None)
@@ -214,13 +209,10 @@ class Places:
 
 
 def places_of(result: Result, name: str, part: str = "", number: int = 0) -> Places | None:
-    """The places of a picture of a view; None where they leave nothing to choose.
+    """The places of a picture of a view, bars or maps; None where they leave nothing to choose.
 
-    Args:
-        result: of the view.
-        name: of bars, or of maps.
-        part: series of the bars, or title of the map; empty: the first one.
-        number: chooses a row of a map among those with more than one open key.
+    `part` is a series of the bars, or the title of the map; empty: the first one. `number` chooses a row of a map among
+    those with more than one open key.
     """
     picture = result.shows[name]
     match picture:
@@ -291,4 +283,4 @@ def read_question(entry: Mapping[str, Any], functions: Mapping[str, Any]) -> Que
 def view_named(name: str) -> View:
     """A view by its page and its own name, such as masks.orders."""
     page, _, own = name.partition(".")
-    return next(view for view in page_of(f"{page}.py").views if view.name == own)
+    return next(view for view in page_of(page).views if view.name == own)

@@ -28,7 +28,7 @@ from model.trace import Trace
 from pages.site import FIRST
 from pages.site.recording import Place, recording
 from pages.site.tasks import WRITTEN, Task, first_place, first_run, task_of
-from pages.text import languages
+from pages.text import languages, names_in
 from pages.views.attention.temperature import SCOPES
 from pages.views.model import whole_model
 from pages.views.words import section_text, titles
@@ -63,25 +63,7 @@ addEventListener("load", function () {
   if (!window.started) document.getElementById("note").textContent = OLD;
 });"""
 """in the words of old browsers: scripts that they do not understand run before the page has loaded"""
-MORE = {
-    "mean": later("this head at its mean"),
-    "half": later("this head at half of its z"),
-    "uniform": later("this head looks at everything alike"),
-    "cell": later("the chosen cell forbidden, or allowed where the mask hides it"),
-    "alone": later("the chosen query looks only at the chosen key"),
-    "turned": later("this head's weights in reverse order"),
-    "value": later("the value of the chosen key is 0 in this head"),
-    "token": later("nothing sees the chosen token of the source"),
-    "window": later("this attention sees only neighbours"),
-    "undivided": later("the scores of this head are not divided"),
-    "shared": later("the heads of this layer share their keys and values"),
-    "lift": later("the decoder sees later words"),
-    "sublayer": later("this attention off"),
-    "residual": later("no residual connection around this attention"),
-    "norm": later("no norm after this attention"),
-    "positions": later("no positions"),
-    "reversed": later("the source's positions reversed"),
-}
+MORE = names_in("changes_on_the_site")
 """changes that the list below the story offers, by the name that the page has for them"""
 
 
@@ -197,14 +179,11 @@ def page(
     files: Sequence[Mapping[str, Any]],
     engine: str = "",
 ) -> str:
-    """The page as HTML, in the language of this run.
+    """The page as HTML, in the language of this run, with name, hash and size of the checkpoint's `files`, the weights
+    first.
 
-    Args:
-        site: its model and address.
-        recorded: of `recording`.
-        files: name, hash and size of the checkpoint's files, the weights first.
-        engine: file of the script that runs the model; empty: it is in the page, as are the checkpoint's files, and the
-            page may ask no one for anything.
+    `engine` is the file of the script that runs the model; empty: it is in the page, as are the checkpoint's files, and
+    the page may ask no one for anything.
     """
     first, others = recorded
     inside, rest = not engine, [_json("recorded-head", others)]
@@ -216,6 +195,10 @@ def page(
     policy = POLICY + f"script-src {_hash(late)} {_hash(script)}; "
     policy += "worker-src blob:" if inside else "worker-src 'self'; connect-src 'self'"
     sections = _sections(site)
+    names = (name for name in MORE if name not in site.task.lacks)
+    offered = Markup("".join(f'<option value="{name}">{html.escape(tr(MORE[name]))}</option>' for name in names))
+    # Each has a place for what the page finds beside it.
+    claims = re.sub(r"<li>(\w+): (.*)</li>", r'<li data-claim="\1">\2 <small></small></li>', sections["claims"])
     steps = "\n".join(text for name, text in sections.items() if name not in NO_STEPS)
     parts = {
         "style": scripts.style_of(SITE / "style.css"),
@@ -225,7 +208,7 @@ def page(
         "tasks": _tasks(site, inside),
         "lead": sections["lead"],
         "opening": sections["opening"],
-        "explore": sections["explore"] + _explore(site.task) + _claims(sections["claims"]),
+        "explore": sections["explore"] + _place("explore", offered=offered, task=site.task) + claims,
         "footer": sections["footer"] + _card(site, inside),
         "steps": steps,
         "first": "\n".join((_json("words", _words(site, files, engine)), _json("recording", first))),
@@ -394,17 +377,6 @@ def _place(name: str, **facts: Any) -> str:
     kind, _, which = name.partition(" ")
     _, *parts = re.split(r"^<!-- (\w+) -->\n", (SITE / "places.html").read_text(encoding="utf-8"), flags=re.MULTILINE)
     return _filled(dict(zip(parts[::2], parts[1::2], strict=True))[kind], {"name": which, **facts})
-
-
-def _explore(task: Task) -> str:
-    names = (name for name in MORE if name not in task.lacks)
-    offered = "".join(f'<option value="{name}">{html.escape(tr(MORE[name]))}</option>' for name in names)
-    return _place("explore", offered=Markup(offered), task=task)
-
-
-def _claims(text: str) -> str:
-    """The list with a place for what the page finds beside each."""
-    return re.sub(r"<li>(\w+): (.*)</li>", r'<li data-claim="\1">\2 <small></small></li>', text)
 
 
 def _card(site: Site, inside: bool) -> str:

@@ -28,20 +28,15 @@ def recording(
     boxes: Sequence[Box],
     said: Mapping[str, Any],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The run as the page reads it: texts, ids, pieces, and arrays by hook path.
+    """The run of one text as the page reads it: texts, ids, pieces, and arrays by hook path.
 
     Two parts: what the first picture needs, and the arrays of the other pictures, which stand further on in the page.
-
-    Args:
-        trace: of one text, of a translator or a language model.
-        place: kind, layer and head that the page begins with.
-        steps: by kind, the headers of a head's pictures, as viz.site.pictures gives them.
-        boxes: of the whole model in this run.
-        said: `text` that was typed, what the model has `written`, and of a language model, how many tokens of its run
-            are the `prompt`.
+    `steps` has by kind the headers of a head's pictures, as viz.site.pictures gives them; `said` the `text` that was
+    typed, what the model has `written`, and of a language model, how many tokens of its run are the `prompt`.
     """
     values = {named(box.name, "values"): np.array([*box.values.values()]) for box in boxes}
-    first = dict(_of_every_head(trace)) | values
+    paths = [path for each in trace.kinds for path in map(each.path, each.layers)]
+    first = {named(path, name): trace.array(named(path, name)) for path in paths for name in OF_EVERY_HEAD} | values
     others = {path: array for path, array in _of_one_head(trace, place, steps) if path not in first}
     return {
         **said,
@@ -49,7 +44,9 @@ def recording(
         "target": trace.next_ids,
         "tokens": {"source": trace.src_tokens, "target": trace.tgt_tokens, "next": trace.next_tokens},
         "candidates": [
-            [[each.token, _shortest(each.probability)] for each in row[:MOST_CANDIDATES]] for row in trace.candidates
+            # With as many digits as single precision needs.
+            [[each.token, float(str(np.float32(each.probability)))] for each in row[:MOST_CANDIDATES]]
+            for row in trace.candidates
         ],
         "score": dict.fromkeys(("before", "after"), trace.log_probability),
     } | _packed(first), _packed(others)
@@ -63,12 +60,6 @@ def _packed(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         data = (np.packbits(array, bitorder="little") if kind == "bits" else array.astype(f"<{kind}")).tobytes()
         parts.append(data + bytes(-len(data) % 4))
     return {"described": described, "bytes": base64.b64encode(b"".join(parts)).decode()}
-
-
-def _of_every_head(trace: Trace) -> Iterator[tuple[str, np.ndarray]]:
-    for each in trace.kinds:
-        for path in map(each.path, each.layers):
-            yield from ((named(path, name), trace.array(named(path, name))) for name in OF_EVERY_HEAD)
 
 
 def _of_one_head(trace: Trace, place: Place, steps: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
@@ -89,11 +80,6 @@ def _of_one_head(trace: Trace, place: Place, steps: Mapping[str, Any]) -> Iterat
             if name in LEARNED
             else (named(attention.path, name), array)
         )
-
-
-def _shortest(number: float) -> float:
-    """The number with as many digits as single precision needs."""
-    return float(str(np.float32(number)))
 
 
 def _kind(array: np.ndarray) -> str:

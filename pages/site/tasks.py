@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from model.analysis.heads.many_sentences import most_telling_head
+from model.beside import read_beside
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.translator import Translator
-from model.language import later
 from model.network.config import TransformerConfig
 from model.trace import Trace
 from pages.site.recording import Place
@@ -44,56 +43,22 @@ class Task:
     """changes that the list below the story leaves out"""
 
 
-TRANSLATE = Task(
-    name="translate",
-    script="translating",
-    story="site",
-    sentence="I have never seen such a beautiful sunset.",
-    row=5,
-    reads="source",
-    page="",
-    label=later("English sentence"),
-    button=later("Translate"),
-    written=later("Translation"),
-    title=later("Translate a sentence"),
-    explained={
-        "embedding": "tokens",
-        "positions": "positions",
-        "self_attn": "projections",
-        "cross_attn": "projections",
-        "softmax": "beam",
-    },
-)
-CONTINUE = Task(
-    name="continue",
-    script="writing",
-    story="site_writing",
-    sentence="My grandmother told me",
-    row=5,
-    reads="target",
-    page="continue_text",
-    label=later("Beginning of an English text"),
-    button=later("Continue"),
-    written=later("The text and what the model writes"),
-    title=later("Continue a text"),
-    explained={"embedding": "tokens", "self_attn": "projections", "softmax": "next"},
-    lacks=("token", "reversed"),
+TRANSLATE, CONTINUE = (
+    Task(**entry | {"lacks": tuple(entry.get("lacks", ()))}) for entry in read_beside(__file__)["task"]
 )
 CROSS: Place = ("cross", 2, 1)
 """where a translator's page begins; in a smaller model, on the last layer or head"""
-COMPUTED: Mapping[str, tuple[str | bool | int, ...]] = MappingProxyType(
-    {
-        "norm": ("post", "pre"),
-        "norm_function": ("layer_norm", "rms_norm"),
-        "positions": ("sinusoidal", "rope", "none"),
-        "activation": ("relu", "swiglu"),
-        "tie_embeddings": (True,),
-        "residual": (True,),
-        "qk_norm": (False,),
-        "window": (0,),
-        "d_key": (0,),
-    }
-)
+COMPUTED: Mapping[str, tuple[str | bool | int, ...]] = {
+    "norm": ("post", "pre"),
+    "norm_function": ("layer_norm", "rms_norm"),
+    "positions": ("sinusoidal", "rope", "none"),
+    "activation": ("relu", "swiglu"),
+    "tie_embeddings": (True,),
+    "residual": (True,),
+    "qk_norm": (False,),
+    "window": (0,),
+    "d_key": (0,),
+}
 """field of a configuration -> what viz/site/js/network.js computes of it"""
 SUMMED_TOGETHER = 4
 """outputs of a matrix product, of which every size is a multiple"""

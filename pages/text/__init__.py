@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from model.beside import read_beside
 from model.language import ENGLISH, Language, language
 from pages.text.catalogue import ALSO, TEXT, other_names, translation
 from pages.text.skeleton import pieces, translated
@@ -83,6 +84,11 @@ def sections_of(text: str) -> dict[str, str]:
     return {"": head} | dict(zip(parts[::2], parts[1::2], strict=True))
 
 
+def names_in(table: str) -> Mapping[str, str]:
+    """Names of the code, and what each is called in English: a table of names.toml."""
+    return next(tables[table] for tables in read_beside(__file__, "names").values() if table in tables)
+
+
 def words_of(entry: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of an entry that are translated; options without a place are numbers to compute."""
     return {name: entry[name] for name in WORDS if name in entry and (name != "options" or "place" in entry)}
@@ -91,10 +97,7 @@ def words_of(entry: Mapping[str, Any]) -> dict[str, Any]:
 def translate_entry(entry: Mapping[str, Any], file: str, key: str) -> dict[str, Any]:
     """A term, a lesson, a station or a question in the language of this run; a field that this lacks is English.
 
-    Args:
-        entry: in English.
-        file: its own.
-        key: of the entry in it.
+    `file` is the entry's own, in which it has this key.
     """
     code, own = language().code, {}
     for name, words in words_of(entry).items():

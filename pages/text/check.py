@@ -19,12 +19,14 @@ from typing import Any
 
 from jinja2 import Environment, TemplateSyntaxError, nodes
 
+from model.background.then_and_now import TRAININGS
 from model.language import has_words
 from model.needs import Need
 from model.trace import KIND_TITLES
 from pages import PAGES
 from pages.lessons import ORDER
 from pages.lessons.question import FOLDER
+from pages.site.tasks import CONTINUE, TRANSLATE
 from pages.text import LABELS, LESSON, STRINGS, read_language, sections_of, texts_of, words_of
 from pages.text.catalogue import ALSO, DOMAINS, TEXT, Message, read_catalogue
 from pages.text.skeleton import pieces
@@ -34,6 +36,11 @@ from viz.steps.steps import all_steps
 ROOT = TEXT.parents[1]
 SAYS = "tr", "sentence", "later"
 """functions whose first argument is a text to translate, in Python; in JavaScript and HTML it is tr"""
+REFUSES = (
+    *("Refusal", "CheckpointError", "UnreadableFile", "Unreadable", "WrongTokenizer", "Exceeded", "CannotDraw"),
+    "_damaged",
+)
+"""errors whose first argument is one, and what makes one"""
 PARTS = "pages", "viz", "model"
 """folders whose Python is read"""
 _SAID_IN_JS = re.compile(r'\btr\(\s*"((?:[^"\\]|\\.)*)"')
@@ -203,11 +210,15 @@ def _faults_of_labels(own: Mapping[str, str]) -> Iterator[str]:
 def _texts_of_code_and_checkpoints() -> frozenset[str]:
     """Any of them may be a fact that a translated text says in its language."""
     values = [json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "checkpoints").glob("*/*.json")]
+    data = (path for folder in ("model", "viz") for path in (ROOT / folder).glob("**/*.toml"))
+    values += [tomllib.loads(path.read_text(encoding="utf-8")) for path in data]
     return frozenset({*texts_of_code(), *texts_in(values)})
 
 
 def texts_of_code() -> Iterator[str]:
-    """All texts in the Python files, and the parts of f-strings."""
+    """All texts in the Python files, and the parts of f-strings; and those in tables of data beside them."""
+    for path in (ROOT / "pages/pages.toml", ROOT / "pages/site/tasks.toml", TEXT / "names.toml"):
+        yield from texts_in(tomllib.loads(path.read_text(encoding="utf-8")))
     for path in _sources():
         tree = ast.parse(path.read_text(encoding="utf-8"))
         yield from (
@@ -216,7 +227,7 @@ def texts_of_code() -> Iterator[str]:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """All texts in a value of JSON."""
+    """All texts in a value of JSON or TOML."""
     match value:
         case str():
             yield value
@@ -291,7 +302,10 @@ def _names(text: str) -> frozenset[str]:
 def _said_in(path: Path) -> Iterator[str]:
     """The texts that a Python file says."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in SAYS and node.args:
+        says = isinstance(node, ast.Call) and (
+            getattr(node.func, "id", "") in SAYS or getattr(node.func, "id", getattr(node.func, "attr", "")) in REFUSES
+        )
+        if says and node.args:
             first = node.args[0]
             if isinstance(first, ast.Constant) and isinstance(first.value, str):
                 yield first.value
@@ -300,15 +314,22 @@ def _said_in(path: Path) -> Iterator[str]:
 def _declared() -> Iterator[tuple[str, str]]:
     """Texts that stand in data: pages, views, controls, what a model has or lacks, kinds of attention."""
     for section, pages in PAGES.items():
-        yield section, "pages/__init__.py"
+        yield section, "pages/pages.toml"
         for page in pages:
             texts = page.title, page.question, page.summary, page.look_for
-            yield from ((text, "pages/__init__.py") for text in texts if text)
+            yield from ((text, "pages/pages.toml") for text in texts if text)
             views = [*page.views, *filter(None, [page.answer])]
             for view in views:
                 yield from ((text, f"{view.function.__module__.replace('.', '/')}.py") for text in _of_view(view))
+    tables = tomllib.loads((TEXT / "names.toml").read_text(encoding="utf-8"))
+    yield from ((text, "pages/text/names.toml") for text in texts_in(tables["strings"]))
+    for task in (TRANSLATE, CONTINUE):
+        texts = task.label, task.button, task.written, task.title
+        yield from ((text, "pages/site/tasks.toml") for text in texts)
     yield from ((str(need), "model/needs.py") for need in Need)
     yield from ((text, "viz/steps/steps.json") for step in all_steps() for text in (step.title, step.what))
+    trainings = (text.template for one in TRAININGS for text in (one.text, one.source))
+    yield from ((text, "model/background/then_and_now.toml") for text in trainings)
     for title in KIND_TITLES.values():
         names = title, title.lower(), title.removesuffix("-attention")
         yield from ((name, "model/trace.py") for name in names)

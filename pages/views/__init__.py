@@ -19,13 +19,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from model.language import joined, sentence
+from model.language import Refusal, joined, sentence
 from model.needs import Need
 from model.run import Run
 from model.trace import Trace
 from pages.views.controls import Control, Offer
 from pages.views.words import Block, blocks_of
+from viz.descent import Descent
+from viz.dumbbells import Dumbbells
 from viz.forms import Bars, Canvas, Document, Form, Maps, Outcome, Table, Texts
+from viz.ridges import Ridges
+from viz.river import River
 from viz.waterfall import Waterfall
 
 ANSWER = "Answer"
@@ -51,7 +55,7 @@ class Result:
     )
     """pictures and tables; where none of the forms fits, a Plotly figure"""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """for the text"""
+    """for the text, beside the values of the controls"""
     numbers: Mapping[str, Any] = field(default_factory=dict)
     """arrays to be exported besides those that are shown"""
     lacks: Need | None = None
@@ -67,18 +71,26 @@ class Result:
     @cached_property
     def blocks(self) -> list[Block]:
         """The text about it; raises what `blocks_of` raises."""
-        common = {"run": self.run, "attention": self.run.attention, "lacks": self.lacks}
-        return blocks_of(self.view.page, self.view.title, common | dict(self.facts))
+        return blocks_of(self.view.page, self.view.title, self.told)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What the text may name: the run, its attention, the model's configuration, whether the model is this
+        project's own, the head in words, what is lacking; the values of the controls; and the facts."""
+        run, opened = self.run, self.run.checkpoint
+        common = {"run": run, "attention": run.attention, "place": run.place.title, "lacks": self.lacks}
+        common |= {"config": opened and opened.config, "own": bool(opened) and Need.OWN_LAYERS in opened.features}
+        return {**common, **self.values, **self.facts}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All its numbers, by name; beside those of maps and bars, the names along their axes."""
+        """All its numbers, by name; beside those of maps and bars, what their places are called."""
         arrays: dict[str, np.ndarray] = {}
         for name, picture in self.shows.items():
             if isinstance(picture, Form | Outcome):
                 arrays |= {f"{name}_{part}".rstrip("_"): np.asarray(array) for part, array in picture.arrays().items()}
                 if isinstance(picture, Maps):
                     arrays |= {f"{name}_rows": np.array(picture.rows), f"{name}_columns": np.array(picture.columns)}
-                elif isinstance(picture, Bars | Waterfall):
+                elif isinstance(picture, Bars | Descent | Dumbbells | Ridges | River | Waterfall):
                     arrays[f"{name}_names"] = np.asarray(picture.names)
             elif isinstance(picture, pd.DataFrame | Table):
                 frame = _table(picture)
@@ -220,13 +232,11 @@ class View:
         if unknown := set(chosen) - {*self.controls, OUTCOME}:
             raise TypeError(f"{self.name} has no control {unknown.pop()}; it has {', '.join(self.controls) or 'none'}")
         if missing := self.missing(run):
-            raise ValueError(
-                sentence(
-                    "{view} needs {parts}, which {checkpoint} does not have.",
-                    view=sentence(self.title),
-                    parts=joined(sentence(str(need)) for need in missing),
-                    checkpoint=run.trace.checkpoint,
-                )
+            raise Refusal(
+                "{view} needs {parts}, which {checkpoint} does not have.",
+                view=sentence(self.title),
+                parts=joined(sentence(str(need)) for need in missing),
+                checkpoint=run.trace.checkpoint,
             )
         values: dict[str, Any] = {}
         for name, control in self.controls.items():
@@ -326,23 +336,3 @@ def call(function: Callable, run: Run, values: Mapping[str, Any]) -> Any:
     """What a function makes of the run and of those values that it names."""
     names = list(inspect.signature(function).parameters)[1:]
     return function(run, **{name: values[name] for name in names if name in values})
-
-
-__all__ = [
-    "Canvas",
-    "Control",
-    "Need",
-    "Offer",
-    "OnRequest",
-    "Part",
-    "Result",
-    "Run",
-    "View",
-    "answer",
-    "call",
-    "is_quick",
-    "is_short",
-    "missing_of",
-    "view",
-    "views_of",
-]

@@ -1,13 +1,13 @@
 """Views on the command line: python -m pages.views "The cat sat." --view masks.orders --set row=3 --json."""
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from model.checkpoints.store import DEFAULT_CHECKPOINT, CheckpointError, load_checkpoint
 from model.language import speak
 from model.run import Run
-from pages import PAGES
+from pages import EVERY
 from pages.text import languages
 from pages.views import OUTCOME, View
 from pages.views.standalone import texts_of, to_html, to_json
@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> None:
     form.add_argument("--json", action="store_true", help="facts, text and arrays")
     form.add_argument("--html", action="store_true", help="a page that opens from a file")
     args = parser.parse_args(arguments)
-    views = {f"{view.page}.{view.name}": view for pages in PAGES.values() for page in pages for view in page.views}
+    views = {f"{view.page}.{view.name}": view for page in EVERY for view in page.views}
     if args.list:
         print("\n".join(_describe(views)))
         return
@@ -44,7 +44,8 @@ def main(arguments: list[str] | None = None) -> None:
         opened = load_checkpoint(args.checkpoint, args.device)
         run = Run.of(opened, opened.trace(args.text, args.target), args.kind, args.layer, args.head)
         if args.view == ALL:
-            print(_all(views, run))
+            having = [view for view in views.values() if not view.missing(run)]
+            print(to_html(ALL, [view(run, **({OUTCOME: None} if view.on_request else {})) for view in having]))
             return
         result = views[args.view](run, **_chosen(views[args.view], run, args.set))
     except (CheckpointError, TypeError, ValueError) as error:
@@ -53,12 +54,6 @@ def main(arguments: list[str] | None = None) -> None:
         print(to_json(result))
     else:
         print(to_html(result.view.title, [result]) if args.html else "\n\n".join(texts_of(result.blocks)))
-
-
-def _all(views: Mapping[str, View], run: Run) -> str:
-    """Every view that this model has, as one page; work on request is not done."""
-    having = [view for view in views.values() if not view.missing(run)]
-    return to_html(ALL, [view(run, **({OUTCOME: None} if view.on_request else {})) for view in having])
 
 
 def _describe(views: dict[str, View]) -> Iterable[str]:

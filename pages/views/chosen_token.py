@@ -2,35 +2,18 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 
+from model.beside import read_beside
 from model.run import Run
-from model.trace import Attention
 from pages.views.controls import KIND, number
-from pages.views.examples import Word, examples_of
+from pages.views.examples import examples_of, position_of
 from viz.tokens import NAMED, WORD_START, word
 
-PRONOUNS = frozenset(
-    re.findall(
-        r"\w+",
-        """
-        it he she they him her them his its their who which that
-        er sie es ihn ihm ihr ihnen sein seine
-        """,
-    )
-)
-FUNCTION_WORDS = frozenset(
-    re.findall(
-        r"\w+",
-        """
-        a an the this these those and or but not no of in on at to for from by with as than then because if when while
-        so is are was were be been am do does did has have had will would can could may must i you we my your our me us
-        der die das den dem des ein eine einen einem einer und oder aber nicht kein keine von zu im am auf an in aus bei
-        mit für als wenn weil dass ist sind war waren hat haben wird werden kann zum zur ich du wir mein
-        """,
-    )
-)
-"""words that a sentence is rarely about"""
+_WORDS = read_beside(__file__, "small_words")
+PRONOUNS, FUNCTION_WORDS = (frozenset(_WORDS[name].split()) for name in ("pronouns", "function_words"))
+"""the latter: words that a sentence is rarely about"""
 
 
 def query_of(run: Run) -> int:
@@ -60,26 +43,18 @@ def first_query(run: Run) -> int:
     capitals show it, or the last word with a meaning of its own: never a fragment of a word where there is a whole one.
     """
     attention = run.attention
-    tokens = _stands_for(attention)
+    # What each row predicts, where it predicts something, else what it reads.
+    tokens = attention.predicts.labels if attention.predicts else attention.query_tokens
     for example in examples_of(run.trace.checkpoint).of(run.trace.source):
-        if example.kind == run.kind and (row := _position(tokens, example.query)) is not None:
-            return row
+        with suppress(IndexError):
+            if example.kind == run.kind:
+                return position_of(tokens, example.query)
     return _worth_a_look(tokens)
 
 
 def first_key(run: Run) -> int:
     """The key with the largest weight in the chosen row."""
     return int(run.attention.pattern[run.head, query_of(run)].argmax())
-
-
-def _stands_for(attention: Attention) -> tuple[str, ...]:
-    """The token that each row is about: what it predicts, where it predicts something, else what it reads."""
-    return attention.predicts.labels if attention.predicts else attention.query_tokens
-
-
-def _position(tokens: Sequence[str], wanted: Word) -> int | None:
-    places = [i for i, token in enumerate(tokens) if word(token) == wanted[0]]
-    return places[wanted[1]] if wanted[1] < len(places) else None
 
 
 @lru_cache(maxsize=1_000)
@@ -105,16 +80,16 @@ def _is_whole_word(tokens: Sequence[str], place: int) -> bool:
     return begins and not continued and bool(re.fullmatch(r"[^\W\d_]+", word(token)))
 
 
-def _rows(run: Run) -> tuple[int, int]:
-    return 0, len(run.attention.query_tokens) - 1
-
-
-def _keys(run: Run) -> tuple[int, int]:
-    return 0, len(run.attention.key_tokens) - 1
-
-
-QUERY = number("Row (query), {0} to {1}", _rows, first_query, key="query", follows=True)
-KEY_TOKEN = number("Column (key), {0} to {1}", _keys, first_key, key="key", follows=True)
+QUERY = number(
+    "Row (query), {0} to {1}",
+    lambda run: (0, len(run.attention.query_tokens) - 1),
+    first_query,
+    key="query",
+    follows=True,
+)
+KEY_TOKEN = number(
+    "Column (key), {0} to {1}", lambda run: (0, len(run.attention.key_tokens) - 1), first_key, key="key", follows=True
+)
 """the same on every page of attention"""
 CLICKED_TOKEN = {"kind": KIND, "query": QUERY, "key": KEY_TOKEN}
 """what a click on a token sets"""

@@ -233,11 +233,6 @@ def built(label: str, examples: Callable[[Run], Sequence[Any]], **more: Any) -> 
     return Control(label, options=examples, look="run", **more)
 
 
-def another_run(label: str, examples: Callable[[Run], Sequence[Run]]) -> Any:
-    """A second run, which widgets of the page make."""
-    return built(label, examples)
-
-
 def several(label: Any, options: Any, start: Any, most: int, **more: Any) -> Any:
     """A list of at most `most` options."""
     return Control(label, start, options, look="several", most=most, **more)

@@ -120,7 +120,7 @@ def largest_weight(example: Example, trace: Trace) -> tuple[int, int, float] | N
         attention = trace.attention(example.kind, example.layer)
         pattern = attention.pattern[example.head]
         rows = attention.predicts.labels if attention.predicts else attention.query_tokens
-        query, key = _position(rows, example.query), _position(attention.key_tokens, example.key)
+        query, key = position_of(rows, example.query), position_of(attention.key_tokens, example.key)
     except (LookupError, ValueError):
         return None
     return (query, key, float(pattern[query, key])) if int(np.argmax(pattern[query])) == key else None
@@ -133,8 +133,8 @@ def strongest_head(example: Example, trace: Trace) -> Strongest | None:
     for layer, attention in attentions:
         queries, keys = attention_words(attention)
         try:
-            query = _position(_words(row_tokens(attention), queries), example.query)
-            key = _position(_words(attention.key_tokens, keys), example.key)
+            query = position_of(_words(row_tokens(attention), queries), example.query)
+            key = position_of(_words(attention.key_tokens, keys), example.key)
         except IndexError:
             return None
         table = merge(attention.pattern.astype(np.float64), queries, keys)
@@ -173,11 +173,8 @@ def unfamiliar(trace: Trace, translated: bool = True) -> dict[str, Any] | None:
 
     The rule: a token that it reads is a byte or the one for what is unknown; its tokens are shorter than those of 99 of
     100 held-out texts, because words of another language fall into small pieces; or the model's own translation,
-    unchanged, is more surprising to it than 98 of 100 translations of held-out text, in nats per token.
-
-    Args:
-        trace: of any family.
-        translated: whether the target is the model's own translation; that of another run says nothing of the text.
+    unchanged, is more surprising to it than 98 of 100 translations of held-out text, in nats per token. Where the
+    target is that of another run, and not `translated` by the model, it says nothing of the text.
     """
     examples, tokens = examples_of(trace.checkpoint), next(iter(trace.streams.values())).tokens
     read = tokens.between(0, tokens.prompt_length or len(tokens))
@@ -241,6 +238,6 @@ def _typed(value: Any, kind: type) -> Any:
     return value
 
 
-def _position(tokens: tuple[str, ...], wanted: Word) -> int:
+def position_of(tokens: tuple[str, ...], wanted: Word) -> int:
     """Raises IndexError where there are fewer of them."""
     return [i for i, token in enumerate(tokens) if word(token) == wanted[0]][wanted[1]]

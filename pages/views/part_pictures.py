@@ -9,7 +9,7 @@ import numpy as np
 from model.analysis.written import head_of_part
 from model.run import Run
 from model.trace import KIND_TITLES, SUBLAYER_TITLES, Array
-from pages.views.controls import CLICKED_HEAD, HEAD, KIND, LAYER
+from pages.views.controls import CLICKED_HEAD
 from viz.forms import Bars, Scale
 from viz.labels import say_label
 from viz.special.what_if import HeadMaps
@@ -62,19 +62,19 @@ def rank(values: Mapping[str, float], most: int = MOST) -> Ranked:
     return Ranked(tuple(first), np.array(kept), len(others))
 
 
-def part_bars(run: Run, ranked: Ranked, title: str, of: str = "part") -> Bars:
+def part_bars(run: Run, ranked: Ranked, title: str) -> Bars:
     """A bar for each part; a click on one that a head wrote chooses this head."""
     return Bars(
         ranked.labels,
         {title: ranked.values},
-        (of, title),
+        ("part", title),
         colours=OKABE_ITO[:1],
         number="+.4f",
         what="part",
         height=340,
         layout={"xaxis": {"tickangle": -50}, "showlegend": False},
         chooses=head_choices(run, [*ranked.parts, *([""] if ranked.others else [])]),
-        sets={"kind": KIND, "layer": LAYER, "head": HEAD},
+        sets=CLICKED_HEAD,
     )
 
 

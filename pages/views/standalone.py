@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,28 +18,13 @@ from markdown_it.token import Token
 from model.language import language, tr
 from pages.views import Result, Run
 from pages.views.words import Block
-from viz.drawing import (
-    Drawing,
-    borrowed_plotly_script,
-    figure_html,
-    html_page,
-    mounting_scripts,
-    packed_plotly_script,
-    plotly_script,
-)
+from viz import drawing
 from viz.forms import Canvas, Document, Form, Outcome, Table, Texts
 from viz.html import word_diff
 from viz.labels import say_label, say_table
 from viz.notebook import FIT, framed
 
-STYLE = """<style>
-figure { margin: 0; min-width: 0; } .beside { display: grid; gap: 16px; }
-.caption { font-size: 13px; opacity: 0.8; } .note { border-left: 4px solid #1c6fd1; padding: 4px 12px; }
-.box { border: 1px solid rgba(49, 51, 63, 0.25); border-radius: 8px; padding: 4px 16px; margin: 12px 0; }
-table { border-collapse: collapse; font-size: 13px; } td, th { padding: 3px 10px; border-bottom: 1px solid #ddd; }
-.scrolls { overflow: auto; max-height: 420px; } math[display="block"] { display: block; margin: 10px 0; }
-footer { font-size: 12px; opacity: 0.75; overflow-wrap: anywhere; }
-</style>"""
+STYLE = Path(__file__).with_name("standalone.css")
 COLOUR = re.compile(r":(?:green|orange|red|small)\[((?:\\.|[^\]\\])*)\]")
 """Streamlit's Markdown for coloured words, and the empty one that parts what Streamlit would replace"""
 FORMULA = re.compile(r"\$(?=\S)((?:\\.|[^$\\\n])+)(?<=\S)\$")
@@ -82,22 +68,21 @@ def _plotly_of_cell() -> str:
     header = getattr(shell, "parent_header", None) or {}
     cell = header.get("metadata", {}).get("cellId")
     if cell is None or "google.colab" in sys.modules or vars(shell).setdefault("cell_with_plotly", cell) == cell:
-        return packed_plotly_script()
+        return drawing.packed_plotly_script()
     missing = tr("The cell that brings Plotly is gone. Restart the kernel and run this cell again.")
-    return borrowed_plotly_script(missing)
+    return drawing.borrowed_plotly_script(missing)
 
 
-def to_html(title: str, results: Sequence[Result], more: str = "", plotly: Callable[[], str] = plotly_script) -> str:
-    """One HTML page with these results, complete.
-
-    Args:
-        title: of the page.
-        results: of views of one run.
-        more: HTML at its end.
-        plotly: makes the script that has Plotly, if anything is drawn with it.
-    """
-    drawings: dict[int, Drawing] = {}
-    body = "".join(_section(result, drawings) for result in results)
+def to_html(
+    title: str, results: Sequence[Result], more: str = "", plotly: Callable[[], str] = drawing.plotly_script
+) -> str:
+    """One HTML page, complete, with results of views of one run, and with `more` HTML at its end. `plotly` makes the
+    script that has Plotly, if anything is drawn with it."""
+    drawings: dict[int, drawing.Drawing] = {}
+    body = ""
+    for result in results:
+        inside = "".join(_block(block, result, drawings) for block in result.blocks)
+        body += f"<section><h2>{html.escape(tr(result.view.title))}</h2>{inside}</section>"
     others = (value for result in results for value in result.values.values() if isinstance(value, Run))
     traces = {id(run.trace): run.trace for run in (results[0].run, *others)}
     feet = (
@@ -106,7 +91,8 @@ def to_html(title: str, results: Sequence[Result], more: str = "", plotly: Calla
     )
     footer = "".join(f"<footer dir='auto'>{html.escape(foot)}</footer>" for foot in feet)
     script = plotly() if "Plotly.newPlot(" in body else ""
-    return html_page(title, f"{body}{footer}{mounting_scripts(drawings)}{more}", f"{script}{STYLE}")
+    style = f"<style>\n{STYLE.read_text(encoding='utf-8')}</style>"
+    return drawing.html_page(title, f"{body}{footer}{drawing.mounting_scripts(drawings)}{more}", f"{script}{style}")
 
 
 def to_json(result: Result) -> str:
@@ -163,12 +149,7 @@ def _plain(value: Any) -> Any:
     return _plain(vars(value)) if hasattr(value, "__dict__") else str(value)
 
 
-def _section(result: Result, drawings: dict[int, Drawing]) -> str:
-    inside = "".join(_block(block, result, drawings) for block in result.blocks)
-    return f"<section><h2>{html.escape(tr(result.view.title))}</h2>{inside}</section>"
-
-
-def _block(block: Block, result: Result, drawings: dict[int, Drawing]) -> str:
+def _block(block: Block, result: Result, drawings: dict[int, drawing.Drawing]) -> str:
     match block.kind:
         case "text" | "caption" | "note":
             plain = COLOUR.sub(r"\1", block.text)
@@ -201,15 +182,7 @@ def _text(picture: Texts, text: str) -> str:
     return word_diff(picture.first, text) if picture.compared else f"<p dir='auto'>{html.escape(text)}</p>"
 
 
-def _written(number: float) -> str:
-    return language().number(f"{number:.5g}")
-
-
-def _written(number: float) -> str:
-    return language().number(f"{number:.5g}")
-
-
-def _picture(picture: Any, alt: str, drawings: dict[int, Drawing]) -> str:
+def _picture(picture: Any, alt: str, drawings: dict[int, drawing.Drawing]) -> str:
     match picture:
         case Canvas():
             number = len(drawings)
@@ -231,7 +204,7 @@ def _picture(picture: Any, alt: str, drawings: dict[int, Drawing]) -> str:
             return MARKDOWN.render(picture.calm)
         case pd.DataFrame() | Table():
             frame = say_table(picture.frame if isinstance(picture, Table) else picture)
-            written = frame.to_html(index=False, float_format=_written, border=0)
+            written = frame.to_html(index=False, float_format=lambda n: language().number(f"{n:.5g}"), border=0)
             return f'<div class="scrolls">{written}</div>'
     figure = picture.draw() if isinstance(picture, Form) else picture
-    return f'<div role="img" aria-label="{html.escape(alt)}">{figure_html(figure)}</div>'
+    return f'<div role="img" aria-label="{html.escape(alt)}">{drawing.figure_html(figure)}</div>'

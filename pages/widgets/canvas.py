@@ -29,12 +29,9 @@ def draw(drawing: Drawing, key: str, **on_change: Any) -> Drawing:
 
 
 def mosaic_picture(drawing: Drawing, key: str, on_choose: Callable[[str, int, int], None]) -> Drawing:
-    """Draw every head of every layer; a click or Enter chooses one.
+    """Draw every head of every layer, by `viz.canvas.mosaic.mosaic`; a click or Enter chooses one.
 
-    Args:
-        drawing: from viz.canvas.mosaic.mosaic.
-        key: unique in the app.
-        on_choose: called with kind, layer and head before the page runs again, when widgets can still be set.
+    `on_choose` is called with kind, layer and head before the page runs again, when widgets can still be set.
     """
 
     def choose() -> None:

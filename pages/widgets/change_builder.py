@@ -35,9 +35,7 @@ SELF_KINDS = ("encoder_self", "decoder_self")
 def build(run: Run, drawn: int) -> None:
     """Choose what to change, its value and its address; a button adds it to the list.
 
-    Args:
-        run: the run to change.
-        drawn: version of the list that the rest of the page shows; if the list has changed since, the page reruns.
+    If that has changed since the version that the rest of the page has `drawn`, the page reruns.
     """
     if list_version() != drawn:
         st.rerun()

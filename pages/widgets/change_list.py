@@ -27,6 +27,7 @@ from pages.widgets.change_builder import build
 from pages.widgets.changes import (
     CHANGES,
     KEPT,
+    MOVED,
     NOTES,
     PAST,
     begin_with,
@@ -53,8 +54,10 @@ def with_changes(run: Run) -> dict[Control, Run]:
     """
     begin_with(tuple(experiments(run).values())[:1])
     _take_clicked_cell(run)
+    changes = current_changes(run.opened)
+    st.session_state.pop(MOVED, None)
     try:
-        return {CHANGED: run.forced(*run.trace.interventions, *current_changes(run.opened))}
+        return {CHANGED: run.forced(*run.trace.interventions, *changes)}
     except ValueError as error:
         text = tr("The model cannot run with these changes: {error} Showing it without them.", error=sentence_of(error))
         st.text(text)
@@ -71,7 +74,8 @@ def edit_changes(run: Run) -> dict[Control, Run]:
 def _take_clicked_cell(run: Run) -> None:
     """Mask or unmask, once, the cell of the map that was clicked."""
     clicked = st.session_state.pop(CELL.key, None)
-    if not clicked:
+    # A list that a button has changed may bring back the map of an earlier one, with the click that was made there.
+    if MOVED in st.session_state or not clicked:
         return
     *cell, drawn = clicked
     acts = st.session_state.get(ACTS.key) or next(iter(CLICKS))
@@ -85,14 +89,8 @@ def _take_clicked_cell(run: Run) -> None:
 def with_cell_toggled(
     changes: tuple[Intervention, ...], cell: tuple[int, int], field: str, address: Address
 ) -> tuple[Intervention, ...]:
-    """The changes with one cell added, or removed if it was there.
-
-    Args:
-        changes: the list.
-        cell: (query, key).
-        field: "forbid" or "allow".
-        address: where; one MaskEdit per address holds all its cells.
-    """
+    """The changes with one cell, (query, key), added, or removed if it was there; one MaskEdit per address holds all
+    its cells of a field, "forbid" or "allow"."""
     for i, change in enumerate(changes):
         if isinstance(change, MaskEdit) and replace(change, forbid=(), allow=()) == MaskEdit(**address):
             cells = getattr(change, field)
@@ -105,9 +103,7 @@ def with_cell_toggled(
 def show_list(run: Run, changes: tuple[Intervention, ...]) -> None:
     """Each change in words, with buttons that move it up or remove it; beside them, a new one, undo and reset.
 
-    Args:
-        run: the run without the changes; its source names the tokens that a change hides.
-        changes: the list.
+    `run` is without the changes; its source names the tokens that a change hides.
     """
     for note in st.session_state.pop(NOTES, []):
         st.text(tr("Note: {note}", note=note))
@@ -165,7 +161,9 @@ def experiments(run: Run) -> dict[str, Intervention]:
         later("Switch off this head"): HeadGate(0.0, **here),
     }
     if Need.CROSS_ATTENTION in run.opened.features:
-        made[later("Hide the longest word")] = ForbidSource(_longest_word(run.trace.src_tokens))
+        tokens = run.trace.src_tokens
+        longest = max(source_words(tokens), key=lambda word: sum(len(tokens[i]) for i in word), default=(0,))
+        made[later("Hide the longest word")] = ForbidSource(longest)
     return {name: change for name, change in made.items() if not why_unsupported(run.opened, change)}
 
 
@@ -183,23 +181,9 @@ def show_experiments(run: Run) -> None:
             )
 
 
-def _longest_word(tokens: tuple[str, ...]) -> tuple[int, ...]:
-    """Positions of the longest source word."""
-    return max(source_words(tokens), key=lambda word: sum(len(tokens[i]) for i in word), default=(0,))
-
-
-def _button(
-    place: Any, key: str, icon: str, label: str, changes: tuple[Intervention, ...], disabled: bool = False
-) -> None:
-    place.button(
-        icon,
-        key=f"what_if_{key}",
-        help=label,
-        on_click=set_changes,
-        args=(changes,),
-        disabled=disabled,
-        type="tertiary",
-    )
+def _button(place: Any, key: str, icon: str, label: str, changes: tuple[Intervention, ...]) -> None:
+    options = {"on_click": set_changes, "args": (changes,), "type": "tertiary"}
+    place.button(icon, key=f"what_if_{key}", help=label, **options)
 
 
 def _details(change: Intervention, tokens: tuple[str, ...]) -> str:

@@ -7,15 +7,7 @@ import streamlit as st
 
 from model.analysis.runs.patching import resolve_patch
 from model.checkpoints.checkpoint import Checkpoint
-from model.interventions import (
-    KINDS,
-    AttentionTemperature,
-    Intervention,
-    Patch,
-    PatchFrom,
-    describe,
-    place_in_words,
-)
+from model.interventions import KINDS, AttentionTemperature, Intervention, Patch, PatchFrom, describe, place_in_words
 from model.interventions.link import decode, encode
 from model.language import in_a_row, sentence_of, tr, tr_error
 from model.run import Place
@@ -23,6 +15,8 @@ from pages.compute.runs import compute
 from pages.widgets.controls import follow_click
 
 CHANGES, PAST, NOTES, EDITION = "what_if_changes", "what_if_past", "what_if_notes", "what_if_edition"
+MOVED = "what_if_moved"
+"""in the session until the list is shown that was changed last"""
 IN_LINK, ADDED = "changes", "add"
 NONE = "[]"
 """in the URL: no changes, as the page What if begins with one"""
@@ -38,9 +32,8 @@ FOLLOWED, SET = "temperature-followed", "temperature-set"
 def kept_changes(opened: Checkpoint | None, editing: bool) -> tuple[Intervention, ...]:
     """The changes that a page runs with: those of the list if they are kept on, else none.
 
-    Args:
-        opened: None if the checkpoint could not be opened.
-        editing: whether this is the page that makes the changes and runs without and with them.
+    Nor any where the checkpoint could not be opened, or on the page that makes the changes: it runs without and with
+    them.
     """
     state = st.session_state
     state.setdefault(KEPT, st.query_params.get(KEPT) == "1")
@@ -52,19 +45,20 @@ def kept_changes(opened: Checkpoint | None, editing: bool) -> tuple[Intervention
 
 
 def show_active(changes: tuple[Intervention, ...], here: AttentionTemperature | None, model: Any) -> None:
-    """Draw a line for each change at work, with a button that removes it.
+    """Draw a line for each change at work in the run, with a button that removes it.
 
-    Args:
-        changes: at work in the run.
-        here: the one among them that the slider has set at the chosen place.
-        model: that they change.
+    `here` is the one among them that the slider has set at the chosen place.
     """
     if not changes:
         return
     with st.container(key="active-changes", gap="xxsmall"):
         for number, change in enumerate(changes):
             with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
-                text = _temperature_in_words(change) if _is_temperature(change, here) else tr(describe(change, model))
+                if change == here or change in st.session_state.get(TEMPERATURES, ()):
+                    place = place_in_words(change, short=True)  # in one line of the sidebar
+                    text = tr("τ = {tau:g} in {place}", tau=change.tau, place=place)
+                else:
+                    text = tr(describe(change, model))
                 st.caption(text, width="stretch")
                 removes = {"on_click": _remove, "args": (change, change == here)}
                 st.button(
@@ -74,15 +68,6 @@ def show_active(changes: tuple[Intervention, ...], here: AttentionTemperature | 
                     type="tertiary",
                     **removes,
                 )
-
-
-def _is_temperature(change: Intervention, here: AttentionTemperature | None) -> bool:
-    return change == here or change in st.session_state.get(TEMPERATURES, ())
-
-
-def _temperature_in_words(change: AttentionTemperature) -> str:
-    """ "τ = 2 in Encoder self, layer 0, head 3": one line of the sidebar."""
-    return tr("τ = {tau:g} in {place}", tau=change.tau, place=place_in_words(change, short=True))
 
 
 def _remove(change: Intervention, here: bool) -> None:
@@ -101,11 +86,8 @@ def _remove(change: Intervention, here: bool) -> None:
 def stay_where_set(place: Place) -> None:
     """Before the slider is drawn: a temperature stays at the head or layer for which it was set.
 
-    When another one is chosen, the slider has what was set there, or 1; when the slider is to act on more, or on less,
-    at the same place, the temperature goes along.
-
-    Args:
-        place: that is chosen now.
+    When another place is chosen, the slider has what was set there, or 1; when the slider is to act on more, or on
+    less, at the same place, the temperature goes along.
     """
     state = st.session_state
     before, scope, tau = state.get(FOLLOWED), state.get("scope", "head"), state.get("tau", 1.0)
@@ -138,14 +120,10 @@ def in_order_of_places(temperatures: Iterable[AttentionTemperature]) -> tuple[At
 def temperatures_elsewhere(
     opened: Checkpoint | None, place: Place, scope: str, tau: float, notes: list[str]
 ) -> tuple[Intervention, ...]:
-    """The temperatures that were set at other places, from the session or, on a first visit, the link.
+    """The temperatures that were set at other places than the slider's, from the session or, on a first visit, the
+    link.
 
-    Args:
-        opened: None if the checkpoint could not be opened.
-        place: the chosen one.
-        scope: on what the slider acts there.
-        tau: that it shows.
-        notes: gets a sentence on each that could not be read, or does not fit the model.
+    `notes` gets a sentence on each that could not be read, or does not fit the model.
     """
     state = st.session_state
     state[FOLLOWED], state[SET] = (place, scope), tau
@@ -180,11 +158,9 @@ def _address(change: AttentionTemperature) -> tuple[tuple[str, Any], ...]:
     return tuple((name, part) for name, part in parts.items() if part is not None)
 
 
-def keep_on(kept: bool, elsewhere: bool = False) -> None:
-    """Keep the changes on for all pages, or no longer; `elsewhere`: asked for on another page than What if."""
+def keep_on(kept: bool) -> None:
+    """Keep the changes on for all pages, or no longer."""
     st.session_state[KEPT] = kept
-    if elsewhere:
-        st.query_params.pop(IN_LINK, "")
 
 
 def begin_with(changes: tuple[Intervention, ...]) -> None:
@@ -255,7 +231,7 @@ def set_changes(changes: tuple[Intervention, ...]) -> None:
         return
     if changes != state[CHANGES]:
         state[PAST] = [*state[PAST], state[CHANGES]][-MOST_UNDONE:]
-        state[CHANGES] = changes
+        state[CHANGES], state[MOVED] = changes, True
         state[EDITION] = list_version() + 1
     _to_link()
 
@@ -273,7 +249,7 @@ def list_version() -> int:
 def undo() -> None:
     state = st.session_state
     if state[PAST]:
-        state[CHANGES] = state[PAST].pop()
+        state[CHANGES], state[MOVED] = state[PAST].pop(), True
         state[EDITION] = list_version() + 1
     _to_link()
 

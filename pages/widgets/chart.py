@@ -46,15 +46,11 @@ def clicked_point(key: str) -> dict[str, Any] | None:
 def chart(
     figure: Any, key: str, *, alt: str, on_select: str | Callable[[], None] = "ignore", roomy: bool = False
 ) -> Any:
-    """Draw a Plotly figure over the full width.
+    """Draw a Plotly figure over the full width; the style sheet adapts it to the person's theme. `alt` is for screen
+    readers.
 
-    Args:
-        figure: from viz.figure; the style sheet adapts it to the person's theme.
-        key: unique on the page.
-        alt: what the figure shows, for screen readers.
-        on_select: "rerun", or a function to call first: a click on a point then runs the page again, with the
-            selection returned and in st.session_state[key].
-        roomy: for several maps side by side; on a phone they stand below each other.
+    `on_select` is called before a click on a point runs the page again, with the selection in st.session_state[key].
+    `roomy`: it is several maps side by side, which on a phone stand below each other.
     """
     config = {
         "displaylogo": False,

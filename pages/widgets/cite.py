@@ -4,25 +4,13 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from model.beside import read_beside
 from model.checkpoints.store import shown_name
 from model.language import Sentence, sentence, series, tr
 from model.trace import Trace
 
-PAPER = """@inproceedings{{vaswani2017attention,
-  title     = {{Attention Is All You Need}},
-  author    = {{Vaswani, Ashish and Shazeer, Noam and Parmar, Niki and Uszkoreit, Jakob and Jones, Llion and
-               Gomez, Aidan N. and Kaiser, {{\\L}}ukasz and Polosukhin, Illia}},
-  booktitle = {{Advances in Neural Information Processing Systems}},
-  volume    = {{30}},
-  year      = {{2017}},
-  url       = {{https://arxiv.org/abs/1706.03762}},{note}
-}}"""
-APP = """@software{{attention_explorer,
-  title  = {{Attention Explorer}},
-  author = {{{{Attention Explorer contributors}}}},
-  year   = {{2026}},
-  note   = {{View ``{view}'', checkpoint {checkpoint}, SHA-256 {sha}}},
-}}"""
+_ENTRIES = read_beside(__file__)
+PAPER, APP = (_ENTRIES[name].strip() for name in ("paper", "app"))
 ESCAPED = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "~": r"\textasciitilde{}",
     "\\": r"\textbackslash{}",
@@ -30,13 +18,8 @@ ESCAPED = {character: f"\\{character}" for character in "&%$#_{}"} | {
 
 
 def draw_citations(trace: Trace, view: str, sections: Sequence[str]) -> None:
-    """Both entries as BibTeX, with buttons that copy them.
-
-    Args:
-        trace: of the run that is shown.
-        view: page and title of the view.
-        sections: of the paper of 2017; none: only this app is cited.
-    """
+    """Both entries as BibTeX, with buttons that copy them; without sections of the paper of 2017 only this app is
+    cited."""
     st.markdown(tr("**This view**, with the weights that it ran"))
     st.code(app_entry(trace, view), language="latex")
     if sections:

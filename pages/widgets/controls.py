@@ -62,11 +62,8 @@ def register(key: str, default: Any) -> None:
 
 
 def reset_controls(keep: Sequence[str] = ()) -> None:
-    """Set every control of every page to its default, clear the link, and forget the rest of the session.
-
-    Args:
-        keep: keys of the session that stay as they are.
-    """
+    """Set every control of every page to its default, clear the link, and forget the rest of the session but the keys
+    to keep."""
     state = st.session_state
     defaults = state.get(DEFAULTS, {})
     for key in [key for key in state if key not in (DEFAULTS, *keep, *defaults)]:
@@ -97,11 +94,7 @@ def follow_click(key: str, value: Any) -> None:
 
 
 def keep_token(source: str | None) -> None:
-    """Before the controls are drawn: a text that was typed begins with the first choice of a token.
-
-    Args:
-        source: the text of this run.
-    """
+    """Before the controls are drawn: a text that was typed begins with the first choice of a token."""
     state = st.session_state
     if state.get(READ) is not None and source != state[READ]:
         _forget_token()
@@ -109,11 +102,7 @@ def keep_token(source: str | None) -> None:
 
 
 def note_text(source: str | None) -> None:
-    """After the controls of a session's first run: the text whose token is chosen, in the field or in the link.
-
-    Args:
-        source: the text of this run.
-    """
+    """After the controls of a session's first run: the text whose token is chosen, in the field or in the link."""
     if st.session_state.get(READ) is None:
         st.session_state[READ] = source
 
@@ -135,21 +124,14 @@ def link_token() -> None:
 
 
 def turn_to_kind(before: str) -> None:
-    """When another kind of attention was chosen: its queries may be tokens of another text.
-
-    Args:
-        before: the kind until now.
-    """
+    """When another kind of attention was chosen than before: its queries may be tokens of another text."""
     if _side(st.session_state.get("kind")) != _side(before):
         _forget_token()
 
 
 def chosen_number(key: str) -> int | None:
-    """What a control of numbers, which the page may not draw, was set to by a person or by the link; None: to nothing.
-
-    Args:
-        key: of the control.
-    """
+    """What a control of numbers, which the page may not draw, was set to by a person or by the link; None: to
+    nothing."""
     state = st.session_state
     if key in state:
         value = state[key]
@@ -212,14 +194,10 @@ def draw(
     key: str = "",
     chosen: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:
-    """The value of a control of views, which is drawn; None where it offers nothing.
+    """The value of a control of views, which is drawn as `LOOKS` says; None where it offers nothing.
 
-    Args:
-        run: what is on the page.
-        control: drawn as `LOOKS` says.
-        place: a column or container; the page itself if not given.
-        key: of the session and the link, where the control has none of its own.
-        chosen: values chosen before, on which it may depend.
+    `key` is that of the session and the link, where the control has none of its own; `chosen` has values that were
+    chosen before, on which it may depend.
     """
     key = key or control.key
     if (offer := control.offer(run, chosen)) is None:
@@ -234,14 +212,8 @@ def draw(
 
 
 def number(offer: "Offer", key: str, place: Any = st, **options: Any) -> int:
-    """An integer in a box.
-
-    Args:
-        offer: what can be chosen.
-        key: of the session and, unless the offer is unlinked, of the URL.
-        place: a column or container; the page itself if not given.
-        **options: of `st.number_input`.
-    """
+    """An integer in a box, in `place`, a column or container. The key is that of the session and, unless the offer is
+    unlinked, of the URL; the options are those of `st.number_input`."""
     clamp(key, offer.limits)
     found = place.number_input(offer.label, *offer.limits, offer.start, **_linked(offer, key), **options)
     return offer.start if found is None else int(found)
@@ -256,12 +228,7 @@ def slider(offer: "Offer", key: str, place: Any = st, **options: Any) -> int:
 
 
 def draw_steps(draw: Callable[[], Any], key: str) -> None:
-    """Draw a part of the page, which alone runs again and again while the `stepper` in it plays.
-
-    Args:
-        draw: draws the stepper, and what depends on its step.
-        key: of the stepper.
-    """
+    """Draw a part of the page, which alone runs again and again while the `stepper` of this key in it plays."""
     st.fragment(in_this_language(draw), run_every=SECONDS_A_STEP if st.session_state.get(f"{key}-playing") else None)()
 
 
@@ -277,7 +244,7 @@ def stepper(offer: "Offer", key: str, place: Any = st) -> int:
     if state.get(playing) and monotonic() >= state[f"{key}-due"]:
         state[key] = min(state.get(key, offer.start) + 1, offer.limits[1])
         state[f"{key}-due"] = monotonic() + SECONDS_A_STEP / 2
-    left, right = place.columns([1, 5], vertical_alignment="bottom")
+    left, right = place.columns([1, 4], vertical_alignment="bottom")
     name, icon = (tr("Pause"), ":material/pause:") if state.get(playing) else (tr("Play"), ":material/play_arrow:")
     arguments = {"on_click": _play_or_pause, "args": (offer.limits, key), "width": "stretch"}
     pressed = left.button(name, key=f"{key}-play", icon=icon, **arguments)
@@ -298,15 +265,8 @@ def _play_or_pause(limits: tuple[int, int], key: str) -> None:
 
 
 def choice(offer: "Offer", key: str, place: Any = st, **options: Any) -> Any:
-    """One of a few options side by side.
-
-    Args:
-        offer: what can be chosen.
-        key: of the session and, unless the offer is unlinked, of the URL.
-        place: a column or container; the page itself if not given.
-        **options: of `st.segmented_control`; `notes`, a list that gets a sentence where the URL or the session names
-            something that is not among the options.
-    """
+    """One of a few options side by side; arguments as in `number`, with the options of `st.segmented_control`. `notes`
+    is a list that gets a sentence where the URL or the session names something that is not among the options."""
     return _one_of(place.segmented_control, offer, key, default=offer.start, required=True, **options)
 
 
@@ -347,7 +307,7 @@ def several(offer: "Offer", key: str, place: Any = st) -> list[Any]:
 
 def toggle(offer: "Offer", key: str, place: Any = st, **options: Any) -> bool:
     """A switch, initially off."""
-    return place.toggle(offer.label, **_linked(offer, key), **options)
+    return place.toggle(offer.label, wrap=True, **_linked(offer, key), **options)
 
 
 def text(offer: "Offer", key: str, place: Any = st, max_chars: int = LONGEST_LINE) -> str:
@@ -415,16 +375,9 @@ def tabs(
     *args: Any,
     default: str | None = None,
 ) -> Any:
-    """One tab per view; only the open tab's function runs.
+    """One tab per view, by its English title; only the open tab's function runs, with `args`. Returns what it returned.
 
-    Args:
-        views: English title -> function that draws the tab.
-        key: of the session and of the URL.
-        *args: what each function is called with.
-        default: the tab that is open initially; the first one if not given.
-
-    Returns:
-        what the open tab's function returned.
+    The key is that of the session and of the URL; at first the tab `default` is open, or else the first one.
     """
     views, default = {tr(title): show for title, show in views.items()}, default and tr(default)
     if "d_k" in (older := st.query_params.get(key, "")):  # as titles of tabs once wrote it
@@ -444,15 +397,7 @@ def tabs(
 
 
 def box(label: str, key: str, show: Callable[..., Any], *args: Any, icon: str | None = None) -> None:
-    """A box that is initially closed; only an open box's function runs.
-
-    Args:
-        label: of the box.
-        key: of the session, unique on the page.
-        show: draws what is in it.
-        *args: what it is called with.
-        icon: before the label.
-    """
+    """A box that is initially closed; only an open box's function runs."""
     with st.expander(label, key=key, icon=icon, on_change="rerun") as opened:
         if opened.open:
             show(*args)
@@ -461,10 +406,7 @@ def box(label: str, key: str, show: Callable[..., Any], *args: Any, icon: str | 
 def fold(parts: Mapping[str, tuple[str, Callable[[], Any]]], key: str, label: str) -> None:
     """One line of names; what is chosen in it opens below, and only that is drawn.
 
-    Args:
-        parts: name -> label, which may begin with a symbol, and what draws it.
-        key: of the session, unique on the page.
-        label: of the line, for screen readers.
+    Each part has its label, which may begin with a symbol, and what draws it; the line has a label for screen readers.
     """
     labels = {name: text for name, (text, _) in parts.items()}
     options = {"format_func": labels.__getitem__, "selection_mode": "multi", "label_visibility": "collapsed"}
@@ -473,22 +415,14 @@ def fold(parts: Mapping[str, tuple[str, Callable[[], Any]]], key: str, label: st
 
 
 def close_in_fold(key: str, name: str) -> None:
-    """Before the page runs again: a part of a fold is closed.
-
-    Args:
-        key: of the fold.
-        name: of the part.
-    """
+    """Before the page runs again: the part of this name is closed in a fold."""
     st.session_state[key] = [one for one in st.session_state.get(key) or () if one != name]
 
 
 def table(frame: pd.DataFrame, *, floats: str = "%.3g", height: int | str = "content") -> None:
     """A table of plain text and numbers, whole unless `height` is given in pixels.
 
-    Args:
-        frame: its columns of integers get thousands separators.
-        floats: format of its columns of floats, as in `written`.
-        height: of the table.
+    Its columns of integers get thousands separators, those of floats a format as in `written`.
     """
     st.dataframe(_styled(frame, _forms(frame, floats)), hide_index=True, height=height, placeholder="")
 
@@ -513,13 +447,7 @@ def _writers(frame: pd.DataFrame, said: pd.DataFrame, forms: Mapping[Any, str]) 
 
 
 def large_table(frame: pd.DataFrame, floats: str, formats: Mapping[str, str] = MappingProxyType({})) -> None:
-    """A table of plain text and numbers for a screen that is seen from afar; in the visitor's language, as `table`.
-
-    Args:
-        frame: what it holds.
-        floats: format of its columns of floats, as in `written`.
-        formats: that of single columns.
-    """
+    """A table of plain text and numbers for a screen that is seen from afar; single columns may have other formats."""
     said = say_table(frame).astype(object)
     for name, write in _writers(frame, said, _forms(frame, floats) | dict(formats)).items():
         said[name] = said[name].map(write)
@@ -529,11 +457,7 @@ def large_table(frame: pd.DataFrame, floats: str, formats: Mapping[str, str] = M
 def explained_table(table: Table, key: str, alt: str, on_select: Callable[[], None]) -> None:
     """A table with explained columns; where its rows choose something, a click ticks one.
 
-    Args:
-        table: what it holds.
-        key: unique on the page.
-        alt: what it shows, for screen readers.
-        on_select: called when a row is ticked, before the page runs again.
+    `on_select` is called when a row is ticked, before the page runs again; `alt` is for screen readers.
     """
     config, forms = {}, _forms(table.frame, table.floats) | dict(table.formats)
     for name, values in table.frame.items():
@@ -592,12 +516,9 @@ def say_if_outside(offer: "Offer", key: str) -> None:
 
 
 def take_label(key: str, offer: "Offer", named: Callable[[str], list[Any]]) -> None:
-    """Before its control is drawn: choose what a link names by the labels of another language.
+    """Before its control is drawn: choose what a link names by the labels of another language than the offer's.
 
-    Args:
-        key: of the control.
-        offer: whose labels are in the language of the run.
-        named: the value that has a label in any language, in a list; an empty one: there is none.
+    `named` finds the value that has a label in any language, in a list; an empty one: there is none.
     """
     asked = st.query_params.get_all(key)
     if key in st.session_state or set(asked) <= set(offer.options.values()):
@@ -607,13 +528,8 @@ def take_label(key: str, offer: "Offer", named: Callable[[str], list[Any]]) -> N
 
 
 def replace_missing(key: str, offer: "Offer", notes: list[str] | None = None) -> None:
-    """Before its control is drawn: a value that is not among the options becomes the start.
-
-    Args:
-        key: of the control.
-        offer: what can be chosen.
-        notes: gets a sentence on each such value.
-    """
+    """Before its control is drawn: a value that is not among the options becomes the start; `notes` gets a sentence on
+    it."""
     notes = [] if notes is None else notes
     state, asked, shown = st.session_state, st.query_params.get(key), offer.options[offer.start]
     if key not in state and asked is not None and asked not in offer.options.values():

@@ -9,22 +9,10 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
+from model import correction as corrections
 from model.analysis.runs.revisions import ranked_heads
 from model.checkpoints.store import shown_name
 from model.checkpoints.translator import Translator
-from model.correction import (
-    MOST_BYTES,
-    Correction,
-    HeldOut,
-    Moved,
-    bytes_of_copy,
-    can_learn,
-    held_out_pairs,
-    measure_moves,
-    read_correction,
-    score_held_out,
-    with_own_hash,
-)
 from model.language import in_this_language, tr, tr_error
 from model.needs import Need
 from model.run import Run
@@ -55,13 +43,17 @@ BEGIN = "correction-begin"
 
 def show_correction(run: Run) -> None:
     """The copy that the link names; else what starts one."""
-    if not can_learn(run.opened):
+    if not corrections.can_learn(run.opened):
         say("correction", "Other families")
         offer_checkpoint(Need.CROSS_ATTENTION, Need.OWN_LAYERS)
         return
-    needed = {"most": MOST_CORRECTIONS, "seconds": KEPT_SECONDS, "megabytes": bytes_of_copy(run.opened) / 1e6}
+    needed = {
+        "most": MOST_CORRECTIONS,
+        "seconds": KEPT_SECONDS,
+        "megabytes": corrections.bytes_of_copy(run.opened) / 1e6,
+    }
     weights = sum(run.opened.parameters_by_part().values())
-    say("correction", "The task", **needed, weights=weights, limit=MOST_BYTES / 1e6, steps_for=SECONDS)
+    say("correction", "The task", **needed, weights=weights, limit=corrections.MOST_BYTES / 1e6, steps_for=SECONDS)
     trainings = all_trainings(MOST_CORRECTIONS)
     with trainings.shown(controls.pictured(ID, "")):
         _show_or_offer(run, trainings)
@@ -94,11 +86,13 @@ def _offer_start(run: Run, trainings: Trainings) -> None:
         return
     try:
         with wait_for_turn():
-            read_correction(run.opened, source, typed)
+            corrections.read_correction(run.opened, source, typed)
     except ValueError as error:
         st.warning(tr_error(error), icon=":material/edit:")
         return
-    controls.set_controls({ID: trainings.enter(partial(Correction, run.opened, source, typed)), BEGIN: True})
+    controls.set_controls(
+        {ID: trainings.enter(partial(corrections.Correction, run.opened, source, typed)), BEGIN: True}
+    )
     st.rerun()
 
 
@@ -106,7 +100,7 @@ def _translate(opened: Translator, source: str) -> str:
     return opened.translate([source], beam_size=1)[0]
 
 
-def _act(trainings: Trainings, correction: Correction) -> None:
+def _act(trainings: Trainings, correction: corrections.Correction) -> None:
     """Buttons, and what they do: steps, each in a turn of its own, undo, end."""
     with st.container(horizontal=True, vertical_alignment="center"):
         steps = clicked(tr("Take steps for {seconds:g} seconds", seconds=SECONDS), "correction-steps")
@@ -125,11 +119,11 @@ def _act(trainings: Trainings, correction: Correction) -> None:
         st.rerun()
 
 
-def _show(run: Run, correction: Correction) -> None:
+def _show(run: Run, correction: corrections.Correction) -> None:
     """What the copy writes, which heads have moved, and what it costs elsewhere."""
     with wait_for_turn():
-        before, after = with_own_hash(correction.opened), correction.now()
-    moved = run.compute(measure_moves, before, after, correction.source, tuple(correction.wanted))
+        before, after = corrections.with_own_hash(correction.opened), correction.now()
+    moved = run.compute(corrections.measure_moves, before, after, correction.source, tuple(correction.wanted))
     written = run.compute(_translate, before, correction.source)
     say(
         "correction",
@@ -154,7 +148,7 @@ def _show(run: Run, correction: Correction) -> None:
     _show_held_out(before, after)
 
 
-def _show_heads(run: Run, moved: Moved) -> None:
+def _show_heads(run: Run, moved: corrections.Moved) -> None:
     ranked = [ranked_heads(places)[0] for places in (moved.weights, moved.attention)]
     say("correction", "Heads", most=[(KIND_TITLES[kind].lower(), *rest) for kind, *rest in ranked])
     parts = (
@@ -169,7 +163,7 @@ def _show_heads(run: Run, moved: Moved) -> None:
 
 
 def _show_held_out(before: Translator, after: Translator) -> None:
-    pairs = held_out_pairs(before.name)
+    pairs = corrections.held_out_pairs(before.name)
     if not pairs:
         say("correction", "No held-out sentences")
         return
@@ -191,6 +185,6 @@ def _show_held_out(before: Translator, after: Translator) -> None:
     )
 
 
-def _score(opened: Translator, pairs: list[tuple[str, str]]) -> HeldOut:
+def _score(opened: Translator, pairs: list[tuple[str, str]]) -> corrections.HeldOut:
     """Known by the hash of the weights, for all sessions: the untouched model is measured once."""
-    return compute_with_progress("held-out", (opened,), partial(score_held_out, opened, pairs))
+    return compute_with_progress("held-out", (opened,), partial(corrections.score_held_out, opened, pairs))

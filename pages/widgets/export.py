@@ -66,9 +66,7 @@ def export_view(result: Result, pictures: tuple[Picture, ...]) -> None:
 def export(parts: Sequence[Part], page: Callable[[], Sequence[Part]] | None = None) -> None:
     """Draw what saves figures for a paper, all arrays, and the call that makes them again.
 
-    Args:
-        parts: the views that are drawn.
-        page: computes those of all tabs; None where they are drawn.
+    `parts` are the views that are drawn; `page` computes those of all tabs, None where they are drawn.
     """
     with st.container(border=True):
         if _saveable(parts):
@@ -114,7 +112,8 @@ def _offer_figures(parts: Sequence[Part], page: Callable[[], Sequence[Part]] | N
 
 
 def _saveable(parts: Sequence[Part]) -> list[Picture]:
-    return [picture for part in parts for picture in part.pictures if _can_be_saved(picture)]
+    every = (picture for part in parts for picture in part.pictures)
+    return [one for one in every if not isinstance(one.content, Drawing) or can_be_saved(one.content.component)]
 
 
 def _named_apart(parts: Sequence[Part]) -> list[Part]:
@@ -228,10 +227,6 @@ def _save_buttons(run: Run, stem: str, pictures: tuple[Picture, ...]) -> None:
     ]
     data = {"targets": targets, "caption": _caption(run)}
     component("save")(key=f"save-{stem}", data=data)
-
-
-def _can_be_saved(picture: Picture) -> bool:
-    return not isinstance(picture.content, Drawing) or can_be_saved(picture.content.component)
 
 
 def _caption(run: Run) -> list[str]:

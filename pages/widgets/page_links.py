@@ -21,21 +21,18 @@ def links(**labels: str) -> None:
     """A link to each of these pages, given by the name of its file; the sidebar's choices are kept."""
     if linked_pages.get():
         for name, label in labels.items():
-            page = page_of(f"{name}.py")
+            page = page_of(name)
             st.page_link(linked_pages.get()[page.path], label=label, icon=page.icon)
 
 
 def link_with(label: str, name: str, **chosen: str) -> None:
     """A link to a page with other parameters than the present ones; the sidebar's other choices are kept.
 
-    Args:
-        label: what the page will show.
-        name: of the page's file.
-        chosen: URL parameters that belong to no control; a control's own value would take precedence. A tab is named
-            in English, or as it is called on screen.
+    The parameters belong to no control, whose own value would take precedence. A tab is named in English, or as it is
+    called on screen.
     """
     if linked_pages.get():
-        page = page_of(f"{name}.py")
+        page = page_of(name)
         # Streamlit drops a parameter of the page that is left, and several pages call that of their tabs alike.
         chosen = {OPEN_TAB if key == page.tabs_key else key: value for key, value in chosen.items()}
         if OPEN_TAB in chosen:
@@ -61,10 +58,8 @@ def offer_checkpoint(*needs: Need, tab: Mapping[str, str] = MappingProxyType({})
     """A button that opens a checkpoint with all that the opened model lacks, on the same page; a sentence if there is
     none.
 
-    Args:
-        needs: what it has.
-        tab: key of the page's tabs -> the one to open; none: the open one stays open.
-        of: what asks for it, where several things on a page do.
+    `tab` has the key of the page's tabs and the one to open; without it the open one stays open. Where several things
+    on a page ask, `of` tells them apart.
     """
     name = checkpoint_by_config(needs)
     if name is None:

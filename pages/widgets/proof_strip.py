@@ -17,19 +17,13 @@ from pages.widgets.page_links import links
 from viz.latex import error_text
 
 
-def proof_strip(run: Run, other: Run | None = None) -> None:
-    """One row of checks of the run on this page, each with its error and tolerance.
-
-    Args:
-        run: what is checked.
-        other: the second run of a page that shows two; a check then holds if it holds for both.
-    """
-    _draw(run, *_checked(run, other))
-
-
 def proof(run: Run, other: Run | None = None) -> tuple[str, Callable[[], None]]:
-    """How many of the checks hold, with a symbol that says whether all do, and what draws them; as `proof_strip`."""
-    runs, checks = _checked(run, other)
+    """How many of the checks hold, with a symbol that says whether all do, and what draws them: one row of all checks.
+
+    On a page that shows two runs, a check holds if it holds for both.
+    """
+    runs = [run] if other is None or other.trace is run.trace else [run, other]
+    checks = [check(one.opened, one.trace) for one in runs]
     held = sum(all(result.passed for result in results) for results in zip(*checks, strict=True))
     counts = {"held": held, "count": len(checks[0])}
     if _departs(runs):
@@ -44,11 +38,6 @@ def _departs(runs: list[Run]) -> bool:
     return any(one.opened.departures for one in runs)
 
 
-def _checked(run: Run, other: Run | None) -> tuple[list[Run], list[Sequence[Check]]]:
-    runs = [run] if other is None or other.trace is run.trace else [run, other]
-    return runs, [check(one.opened, one.trace) for one in runs]
-
-
 def _draw(run: Run, runs: list[Run], checks: list[Sequence[Check]]) -> None:
     with st.container(border=True):
         st.markdown(_subject(len(runs), len(run.trace.interventions)))
@@ -59,10 +48,9 @@ def _draw(run: Run, runs: list[Run], checks: list[Sequence[Check]]) -> None:
         for column, results in zip(st.columns(len(checks[0])), zip(*checks, strict=True), strict=True):
             errors = listed(error_text(result.error) for result in results)
             name = tr("error") if len(runs) == 1 else tr("errors")
-            title = tr(results[0].title)
-            column.markdown(
-                f"{_verdict(results, _departs(runs))}  \n{title}  \n:small[{name} {errors}, {_limit(results[0])}]"
-            )
+            title, most = tr(results[0].title), results[0].tolerance
+            allowed = tr("allowed {error}", error=error_text(most)) if most else tr("none allowed")
+            column.markdown(f"{_verdict(results, _departs(runs))}  \n{title}  \n:small[{name} {errors}, {allowed}]")
         box(tr("How is this checked?"), "how-checked", _explain, checks[0])
 
 
@@ -82,14 +70,10 @@ def _subject(runs: int, changes: int) -> str:
 def _explain(checks: Sequence[Check]) -> None:
     for result in checks:
         st.markdown(f"**{tr(result.title)}.** {tr(result.explanation)}")
-    links(verification=tr("All twenty-one claims, and how far this run is from each"))
+    links(verification=tr("All twenty-two claims, and how far this run is from each"))
 
 
 def _verdict(results: tuple[Check, ...], departs: bool) -> str:
     if not all(result.passed for result in results):
         return tr(":red[**✗ fails**]")
     return tr("**holds of what runs**") if departs else tr(":green[**✓ holds**]")
-
-
-def _limit(result: Check) -> str:
-    return tr("allowed {error}", error=error_text(result.tolerance)) if result.tolerance else tr("none allowed")

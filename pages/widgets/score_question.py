@@ -15,7 +15,7 @@ from pages.views import Control, Offer
 from pages.views.examples import examples_of
 from pages.views.experiment.what_if import NONE_YET, QUESTION, TEXTS
 from pages.widgets.controls import choice, select, text_area
-from pages.widgets.unfamiliar import say_unfamiliar
+from pages.widgets.notices import say_unfamiliar
 from viz.labels import say_options
 from viz.tokens import decoder_rows, labels
 
@@ -84,14 +84,12 @@ def _choose_sentences(run: Run) -> tuple[str, ...]:
     if on == "sentence":
         return ()
     try:
-        return _read_examples(run) if on == "examples" else _read_typed(run)
+        if on == "examples":
+            return tuple(map(run.opened.truncate, examples_of(run.opened.name).sentences[:SENTENCES]))
+        return _read_typed(run)
     except ValueError as error:  # without a tokenizer a text is token ids, and words are none
         st.text(tr_error(error))
         return NONE_YET
-
-
-def _read_examples(run: Run) -> tuple[str, ...]:
-    return tuple(map(run.opened.truncate, examples_of(run.opened.name).sentences[:SENTENCES]))
 
 
 def _read_typed(run: Run) -> tuple[str, ...]:

@@ -34,9 +34,7 @@ class _Program:
 def snippet(result: Result, about: str) -> str:
     """The program of a view: it opens the model, runs it, and calls the view with the chosen values.
 
-    Args:
-        result: of the view.
-        about: which view this is; its lines become comments at the top.
+    The lines of `about` become comments at the top.
     """
     run, view = result.run, result.view
     program = _Program(run)
@@ -105,10 +103,7 @@ def _run_lines(program: _Program, name: str, opened: str, run: Run) -> list[str]
 def notebook(program: str, name: str, facts: Mapping[str, str]) -> str:
     """A program of `snippet` as a Jupyter notebook (nbformat 4.5), with the app's pictures of its run below.
 
-    Args:
-        program: a block between blank lines becomes a cell.
-        name: of the numbers.
-        facts: which run and view they are of, for the file's metadata.
+    A block between blank lines becomes a cell; `facts`, on the run and the view, stand in the file's metadata.
     """
     title = f"# Attention Explorer: {name}\n\nTo be opened in the project's folder, with its Python as the kernel."
     imports, all_heads = "from viz.notebook import heads, lines", "heads(run.trace)"

@@ -17,10 +17,7 @@ POLL_SECONDS = 2.0
 def find_or_wait(trainings: Trainings, page: str, key: str) -> tuple[str, Any]:
     """The id in the link, and its training; without one the page has said that it waits or is gone, if there is an id.
 
-    Args:
-        trainings: of this kind.
-        page: the text whose section "Gone" says what to do when there is none any more.
-        key: of the id in the link and the session.
+    `page` is the text whose section "Gone" says what to do when there is none any more.
     """
     name = controls.pictured(key, "")
     ahead = trainings.ahead(name) if name else None

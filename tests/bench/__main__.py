@@ -4,6 +4,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from model.checkpoints.store import DEFAULT_CHECKPOINT
 from tests.bench import (
@@ -48,6 +49,11 @@ PARTS = {
         "From a move of the temperature, whose run is cached, to the page's last change, the proof strip included. "
         "Measured in turns with four changing heat maps in plain Streamlit, in a window of their own.",
         whole_pages.pages,
+    ),
+    "pictures": Part(
+        "Pictures of the run, each in its tab",
+        "As whole pages, of tabs whose pictures are a run's numbers in a form of their own.",
+        partial(whole_pages.pages, addresses=whole_pages.PICTURES),
     ),
     "processor": Part(
         "Where the processor's time goes",

@@ -1,25 +1,17 @@
-"""A Streamlit server and Chromium, and how long after an event a picture is painted."""
+"""How long after an event a picture is painted in a window of Chromium."""
 
-import os
-import shutil
-import socket
-import subprocess
-import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.error import URLError
+
+from tests.soak.server import serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ElementHandle, Page
 
-ROOT = Path(__file__).parents[2]
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 PATIENCE = 120
 """Seconds"""
 QUIET = 250
@@ -61,62 +53,9 @@ ARM = """
 
 @contextmanager
 def served(script: Path) -> Iterator[str]:
-    """The address of a Streamlit server that runs `script`; it answers already."""
-    with started(script) as (address, server):
-        wait_until_healthy(address, server)
-        yield address
-
-
-@contextmanager
-def started(script: Path) -> Iterator[tuple[str, subprocess.Popen]]:
-    """A server process that was started just now, and where it will answer."""
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.port", str(port)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_WAIT_POLICY": "PASSIVE"}
-    with tempfile.TemporaryFile() as log:
-        server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
-        try:
-            yield f"http://localhost:{port}", server
-        finally:
-            server.terminate()
-            server.wait(20)
-
-
-def wait_until_healthy(address: str, server: subprocess.Popen) -> None:
-    """Raises RuntimeError: the server ended, or did not answer in time."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            with urllib.request.urlopen(f"{address}/_stcore/health"):
-                return
-        except URLError:
-            time.sleep(0.01)
-    raise RuntimeError(f"the server at {address} did not start")
-
-
-def chromium_path() -> str | None:
-    """CHROMIUM, or the first that is on the path."""
-    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM)), None)
-
-
-@contextmanager
-def chromium() -> Iterator["Browser"]:
-    """Chromium without a screen.
-
-    Raises:
-        RuntimeError: there is none.
-    """
-    from playwright.sync_api import sync_playwright
-
-    path = chromium_path()
-    if path is None:
-        raise RuntimeError(f"needs a browser: none of {', '.join(CHROMIUM)} is on the path, and CHROMIUM names none")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
-        browser.close()
+    """The address of a server, started just now, that runs `script`; it answers already."""
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "log.txt", script=script) as server:
+        yield server.address
 
 
 def window(browser: "Browser") -> "Page":

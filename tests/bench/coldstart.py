@@ -10,8 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench.browser import ROOT, chromium, served, started, wait_until_healthy, window
+from tests.bench.browser import served, window
 from tests.bench.table import Row
+from tests.browser.chromium import chromium
+from tests.soak.server import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -77,8 +79,7 @@ def _of_new_server(browser: "Browser", script: Path, path: str) -> float:
     """Seconds from the start of a server that runs `script` to the first painted picture at `path`."""
     with _new_window(browser) as page:
         began = time.perf_counter()
-        with started(script) as (address, server):
-            wait_until_healthy(address, server)
+        with served(script) as address:
             _wait_for_picture(page, f"{address}/{path}")
             return time.perf_counter() - began
 

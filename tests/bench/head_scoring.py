@@ -1,12 +1,13 @@
 """What scoring every head in one batched pass costs, beside one forward pass and beside a pass for each head."""
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from model.analysis.heads.head_importance import head_scores
 from model.analysis.sweep import sweep
 from model.checkpoints.translator import Translator
 from model.interventions import HeadGate
+from tests.bench.recording import once
 from tests.bench.rounds import measured
 
 WORDS = 12
@@ -20,9 +21,9 @@ def head_scoring(translator: Translator, texts: Sequence[tuple[str, str]], round
     kind = trace.kind("cross")
     gates = [HeadGate(0.0, "cross", layer, head) for layer in kind.layers for head in range(kind.heads)]
     work = {
-        "one batched pass": _once(lambda: list(head_scores(translator, [trace], "cross"))),
-        "one forward pass": _once(lambda: list(sweep(translator, trace, [()]))),
-        "a pass for each head": _once(lambda: [list(sweep(translator, trace, [(gate,)])) for gate in gates]),
+        "one batched pass": once(lambda: list(head_scores(translator, [trace], "cross"))),
+        "one forward pass": once(lambda: list(sweep(translator, trace, [()]))),
+        "a pass for each head": once(lambda: [list(sweep(translator, trace, [(gate,)])) for gate in gates]),
     }
     measured(work, 1)
     batched, single, apart = (1000 / statistics.median(rates) for rates in measured(work, rounds).values())
@@ -30,13 +31,3 @@ def head_scoring(translator: Translator, texts: Sequence[tuple[str, str]], round
     yield f"all {len(gates)} cross-attention heads scored, {lengths}"
     yield f"{'one batched pass':<24}{batched:,.1f} ms, {batched / single:.1f} forward passes of {single:,.1f} ms"
     yield f"{'a pass for each head':<24}{apart:,.1f} ms, {apart / batched:.1f} times as long"
-
-
-def _once(work: Callable[[], object]) -> Callable[[], int]:
-    """`work` as one unit of itself."""
-
-    def unit() -> int:
-        work()
-        return 1
-
-    return unit

@@ -23,18 +23,23 @@ ORDER = 5
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the bits per byte of both models on --dev, and by how much the checkpoint's are lower."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.kneser_ney")
-    parser.add_argument("--checkpoint", required=True)
-    parser.add_argument("--train", nargs="+", required=True)
-    parser.add_argument("--dev", required=True)
-    parser.add_argument("--lmplz", type=Path, required=True, help="`query` is expected beside it")
-    args = parser.parse_args(arguments)
+    args = read_arguments("python -m tests.bench.kneser_ney", arguments)
     opened, dev = load_checkpoint(args.checkpoint), read_lines(args.dev)
     ours = predict_tokens(opened.model, opened.tokenizer, dev, opened.device).bits_per_byte(dev)
     lines = (line for name in args.train for line in read_lines(name))
     theirs = bits_per_byte(opened.tokenizer, lines, dev, args.lmplz)
     print(f"Kneser-Ney {ORDER}-gram: {theirs:.4f} bits per byte")
     print(f"{args.checkpoint}: {ours:.4f} bits per byte, {1 - ours / theirs:.1%} lower")
+
+
+def read_arguments(program: str, arguments: list[str] | None) -> argparse.Namespace:
+    """What both programs that estimate n-gram models are told."""
+    parser = argparse.ArgumentParser(prog=program)
+    parser.add_argument("--checkpoint", required=True)
+    parser.add_argument("--train", nargs="+", required=True)
+    parser.add_argument("--dev", required=True)
+    parser.add_argument("--lmplz", type=Path, required=True, help="`query` is expected beside it")
+    return parser.parse_args(arguments)
 
 
 def bits_per_byte(tokenizer: Tokenizer, lines: Iterable[str], dev: list[str], lmplz: Path) -> float:

@@ -7,7 +7,6 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,11 +15,13 @@ from model.analysis.long import long_run as long
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import load_checkpoint
 from pages.widgets.long_text import heads_picture, window_of
-from tests.bench.browser import chromium, window
+from tests.bench.browser import window
 from tests.bench.growth import exponent
 from tests.bench.peers import paint_time
 from tests.bench.standalone import Page, bertviz_page, component_page
 from tests.bench.table import Row
+from tests.browser.chromium import chromium
+from tests.soak.server import megabytes_of
 from viz.canvas.long_map import long_map
 from viz.drawing import Drawing
 from viz.tokens import labels
@@ -91,7 +92,7 @@ def long_text(_checkpoint: str, lengths: Sequence[int] = LENGTHS, rounds: int = 
             yield _beside(browser, checkpoint, _first_tokens(checkpoint, text, n), name)
         for n in lengths:
             part = _first_tokens(checkpoint, text, n)
-            before = _memory()
+            before = megabytes_of("self")
             with _peak() as peak:
                 ran, built = [], []
                 for _ in range(rounds):
@@ -210,17 +211,11 @@ def _first_tokens(checkpoint: Checkpoint, text: str, n: int) -> str:
     return checkpoint.tokenizer.decode(checkpoint.tokenizer.encode(text)[: n - 1])
 
 
-def _memory() -> float:
-    """Resident MB of this process."""
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(status.split("VmRSS:")[1].split()[0]) / 1024
-
-
 class _peak:
     """Inside the block, the most memory that was resident."""
 
     def __enter__(self) -> Callable[[], float]:
-        self.most, self.done = _memory(), threading.Event()
+        self.most, self.done = megabytes_of("self"), threading.Event()
         self.thread = threading.Thread(target=self._watch)
         self.thread.start()
         return lambda: self.most
@@ -231,4 +226,4 @@ class _peak:
 
     def _watch(self) -> None:
         while not self.done.wait(0.005):
-            self.most = max(self.most, _memory())
+            self.most = max(self.most, megabytes_of("self"))

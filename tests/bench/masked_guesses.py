@@ -8,7 +8,6 @@ most probable one after the four pieces before, or the one with which the whole 
 both sides. Needs `pip install kenlm`, too.
 """
 
-import argparse
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -22,19 +21,14 @@ from model.checkpoints.store import load_checkpoint
 from model.checkpoints.tokenizer import MASK
 from model.network.config import BOS, EOS
 from model.training.data import read_lines
-from tests.bench.kneser_ney import ORDER, estimate
+from tests.bench.kneser_ney import ORDER, estimate, read_arguments
 
 SHARE = 1 / 7
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Print which share of the hidden pieces each guesses right."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.masked_guesses")
-    parser.add_argument("--checkpoint", required=True)
-    parser.add_argument("--train", nargs="+", required=True)
-    parser.add_argument("--dev", required=True)
-    parser.add_argument("--lmplz", type=Path, required=True)
-    args = parser.parse_args(arguments)
+    args = read_arguments("python -m tests.bench.masked_guesses", arguments)
     opened = load_checkpoint(args.checkpoint)
     lines = [opened.tokenizer.encode(line) for line in read_lines(args.dev)]
     rng = random.Random(0)

@@ -14,10 +14,11 @@ import numpy as np
 
 from model.checkpoints.store import load_checkpoint
 from model.trace import Trace
-from tests.bench.browser import chromium, window
+from tests.bench.browser import window
 from tests.bench.sentences import TOKENS, trace_of
 from tests.bench.standalone import Page, bertviz_page, component_page
 from tests.bench.table import Row
+from tests.browser.chromium import chromium
 from viz.canvas.lines import lines
 from viz.canvas.mosaic import Group, mosaic
 from viz.drawing import Drawing

@@ -14,9 +14,9 @@ import streamlit as st
 from model.analysis.heads.head_tables import TableOptions, head_tables
 from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.interventions import AttentionTemperature
-from model.run import Place, Request, Run
+from model.run import Place, Request, Run, force
 from pages.compute import runs
-from pages.compute.runs import open_translator, rerun
+from pages.compute.runs import compute, open_translator
 from pages.frame.server.html_page import STYLE
 from pages.views.attention.heads_and_layers import mosaic
 from pages.views.attention.temperature import live, one_row
@@ -46,7 +46,7 @@ def main() -> None:
     translator = open_translator(st.query_params.get("checkpoint", DEFAULT_CHECKPOINT), "cpu")
     text = text_of(translator.tokenizer, int(st.query_params["tokens"]))
     plain = runs.run(translator, Request(text, text, 1, ()))
-    traces = [rerun(translator, plain, (AttentionTemperature(tau),)) for tau in TAUS]
+    traces = [compute(force, translator, plain, (AttentionTemperature(tau),)) for tau in TAUS]
     made = [Run(translator, Request(text), trace, Place("encoder_self", LAYER, HEAD), text) for trace in traces]
     view = st.query_params["view"]
     if view != "nothing":  # Streamlit as it comes

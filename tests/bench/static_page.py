@@ -1,21 +1,18 @@
 """The static pages: from opening one to its first picture, to the model, to twelve tokens and to a redrawn run."""
 
-import re
 import statistics
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from model.checkpoints.store import checkpoint_path
 from pages.site.build import build
-from tests.bench.browser import chromium, window
+from tests.bench.browser import window
 from tests.bench.table import Row
+from tests.browser.chromium import chromium, hosted
 from tests.browser.engine import Engine
+from tests.soak.server import megabytes_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -76,22 +73,6 @@ MOVE = """async (place) => {
 }"""
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def _served(folder: Path) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
 def static_page(checkpoint: str, rounds: int = ROUNDS) -> Iterator[Row]:
     """The pages of this checkpoint and of a language model, by turns, each in a new window in each round.
 
@@ -101,7 +82,7 @@ def static_page(checkpoint: str, rounds: int = ROUNDS) -> Iterator[Row]:
     opened: dict[str, list[dict[str, float]]] = {whose: [] for whose in files}
     with TemporaryDirectory() as name, chromium() as browser:
         build(Path(name), [checkpoint, LANGUAGE_MODEL], app="")
-        with _served(Path(name)) as address:
+        with hosted(Path(name)) as address:
             for _ in range(rounds):
                 for whose, file in files.items():
                     opened[whose].append(_open(browser, address, file))
@@ -207,5 +188,4 @@ def _in_words(taken: Sequence[float]) -> str:
 def _megabytes(browser: "Browser") -> float:
     """Resident memory of the largest process that draws a page."""
     processes: list[dict[str, Any]] = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
-    drawing = [Path(f"/proc/{each['id']}/status").read_text() for each in processes if each["type"] == "renderer"]
-    return max(int(re.search(r"VmRSS:\s+(\d+)", status)[1]) for status in drawing) / 1000
+    return max(megabytes_of(each["id"]) for each in processes if each["type"] == "renderer")

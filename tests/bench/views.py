@@ -10,9 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench.browser import at_rest, chromium, painted_after, served, window
+from tests.bench.browser import at_rest, painted_after, served, window
 from tests.bench.sentences import TOKENS
 from tests.bench.table import Row
+from tests.browser.chromium import chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ElementHandle, Page

@@ -3,17 +3,19 @@
 import re
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from model.checkpoints.store import load_checkpoint
-from tests.bench.browser import ROOT, at_rest, chromium, painted_after, served, window
+from tests.bench.browser import at_rest, painted_after, served, window
 from tests.bench.sentences import text_of
 from tests.bench.table import Row
 from tests.bench.views import watched
+from tests.browser.chromium import chromium
+from tests.soak.server import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -32,6 +34,16 @@ PAGES = {
     "what if": "what_if",
 }
 """pages whose pictures an attention temperature changes -> their addresses"""
+PICTURES = {
+    "who chose: waterfall": "who_chose",
+    "why this score: products": "attention_step_by_step?part=Why+this+score",
+    "your own vectors: two planes": "attention_step_by_step?part=Your+own+vectors&own_from=head",
+    "one row over τ: ridges": "temperature?part=One+row",
+    "lift the causal mask: dumbbells": "masks?part=Lift+the+causal+mask",
+    "FlashAttention: tiles": "efficient_attention",
+    "path of a token: river": "layer_by_layer",
+}
+"""the same of tabs: what their pictures are -> their addresses"""
 CHARTS = Path(__file__).with_name("four_charts.py")
 BUDGET = 1.5
 """times four charts of plain Streamlit: about as much work as a page of ours. An empty rerun would not do: it is mostly
@@ -40,17 +52,17 @@ alike; a fast one speeds up the charts more than the pages, which may then miss 
 KEYS = ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft")
 
 
-def pages(checkpoint: str, rounds: int = ROUNDS) -> Iterator[Row]:
-    """A row a page, beside four charts of plain Streamlit: one page is open at a time, as a person has it.
+def pages(checkpoint: str, addresses: Mapping[str, str] = PAGES, rounds: int = ROUNDS) -> Iterator[Row]:
+    """A row for each of the addresses, beside four charts of plain Streamlit.
 
-    The temperatures have been asked for before: the model does not run.
+    One page is open at a time, as a person has it. The temperatures have been asked for before: the model does not run.
     """
     text = text_of(load_checkpoint(checkpoint, "cpu").tokenizer, TOKENS)
     asked = urlencode({"source": text, "checkpoint": checkpoint})
     with served(ROOT / "app.py") as address, served(CHARTS) as other, chromium() as browser:
         charts = watched(browser, f"{other}/?", "charts", TOKENS)
-        for name, path in PAGES.items():
-            page = _opened(browser, f"{address}/{path}?{asked}")
+        for name, path in addresses.items():
+            page = _opened(browser, f"{address}/{path}{'&' if '?' in path else '?'}{asked}")
             moved, drawn = [], []
             for _, key in zip(range(len(KEYS) + rounds), cycle(KEYS), strict=False):
                 moved.append(_moved(page, key))

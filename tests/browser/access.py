@@ -20,8 +20,6 @@ OUTSIDE = """() => {
   const main = document.querySelector("[data-testid=stMain]"), found = [];
   if (main.scrollWidth > main.clientWidth || document.documentElement.scrollWidth > innerWidth)
     found.push(`the page scrolls sideways: ${main.scrollWidth}`);
-  const inside = (node) => [...node.querySelectorAll("*")].flatMap((each) =>
-    [each, ...(each.shadowRoot ? inside(each.shadowRoot) : [])]);
   const above = (node) => node.parentElement ?? node.getRootNode().host;
   const skipped = ".modebar-container, .hoverlayer, defs, [aria-hidden=true]";
   for (const figure of main.querySelectorAll(".js-plotly-plot, .stBidiComponent")) {
@@ -29,7 +27,7 @@ OUTSIDE = """() => {
     if (box.height < 40) continue;
     const place = figure.closest("[class*=st-key-]")?.className.match(/st-key-[\\w-]+/)?.[0];
     if (box.left < -1 || box.right > innerWidth + 1) found.push(`${place} ends at ${Math.round(box.right)}`);
-    for (const node of inside(figure)) {
+    for (const node of everything(figure)) {
       if (!/^(text|canvas|button|span|p|td|label|input)$/i.test(node.tagName)) continue;
       const own = node.getBoundingClientRect();
       if (!own.width || !own.height) continue;

@@ -2,38 +2,26 @@
 
 import os
 import re
-import shutil
-import socket
-import subprocess
-import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.error import URLError
 from urllib.parse import parse_qs, urlsplit
 
+import numpy as np
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from pages import PAGES
+from tests.browser.chromium import ARGUMENTS, NONE_FOUND, chromium_path
 from tests.browser.cuts import watch_canvases
+from tests.soak.server import ROOT, serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page, WebSocket
 
-ROOT = Path(__file__).parents[2]
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 UNOPTIMISED = "--js-flags=--no-opt --no-maglev"
 """The scripts of a page of the app run for a second or two: compiling them better would cost more than it saves."""
 VIEWPORT = {"width": 1366, "height": 900}
@@ -80,10 +68,9 @@ def launch() -> Iterator[Callable[[tuple[str, ...]], "Browser"]]:
     """Starts Chromium with these arguments; without one the test is skipped, or fails with CI=true."""
     from playwright.sync_api import sync_playwright
 
-    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM)), None)
+    found = chromium_path()
     if found is None:
-        message = f"needs a browser: none of {', '.join(CHROMIUM)} is on the path, and CHROMIUM names none"
-        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
+        pytest.fail(NONE_FOUND) if os.environ.get("CI") == "true" else pytest.skip(NONE_FOUND)
     with sync_playwright() as playwright, ExitStack() as stack:
 
         def start(arguments: tuple[str, ...]) -> "Browser":
@@ -111,36 +98,9 @@ def calculating_browser(launch: Callable[[tuple[str, ...]], "Browser"]) -> "Brow
 
 @contextmanager
 def serve(checkpoints: Path, log: Path, script: Path = ROOT / "app.py") -> Iterator[str]:
-    """A fresh server process on a free port; its address."""
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.port", str(port)]
-    settings = {
-        "ATTENTION_EXPLORER_CHECKPOINTS": str(checkpoints),
-        "OMP_WAIT_POLICY": "PASSIVE",
-        "PYTHONPATH": str(ROOT),
-    }
-    environment = os.environ | settings
-    with open(log, "wb") as output:
-        server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
-    try:
-        _wait_until_healthy(f"http://localhost:{port}", server, log)
-        yield f"http://localhost:{port}"
-    finally:
-        server.terminate()
-        server.wait(20)
-
-
-def _wait_until_healthy(address: str, server: subprocess.Popen, log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE / 1000
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            with urllib.request.urlopen(f"{address}/_stcore/health"):
-                return
-        except URLError:
-            time.sleep(0.1)
-    pytest.fail(f"the server did not start:\n{log.read_text()}")
+    """The address of a fresh server process."""
+    with serving(log, checkpoints, script=script) as server:
+        yield server.address
 
 
 @pytest.fixture(scope="session")
@@ -294,6 +254,29 @@ def wait_for_query(visitor: Visitor, wanted: dict[str, str]) -> None:
     )
     visitor.settle()
     assert query(visitor) == wanted
+
+
+def wait_for_query_to_have(visitor: Visitor, **wanted: str) -> None:
+    """Wait until these are among the parameters of the address, and the page has run with them."""
+    visitor.page.wait_for_function(
+        """wanted => {
+          const query = new URLSearchParams(location.search);
+          return Object.entries(wanted).every(([name, value]) => query.get(name) === value);
+        }""",
+        arg=wanted,
+    )
+    visitor.settle()
+
+
+def read_maps(visitor: Visitor, key: str) -> list[np.ndarray]:
+    """The numbers of a chart's heat maps as the browser holds them; not a number where a cell has no colour."""
+    maps = visitor.page.locator(f"{key} .js-plotly-plot").evaluate(
+        """plot => plot._fullData
+          .filter(({ type, hovertemplate }) => type === "heatmap" && !hovertemplate?.startsWith("masked"))
+          .map(({ z }) => Array.from(z, (row) =>
+            Array.from(row, (value) => (Number.isFinite(value) ? value : null))))"""
+    )
+    return [np.array(each, dtype=float) for each in maps]
 
 
 def open_window(browser: "Browser", **options: object) -> "Page":

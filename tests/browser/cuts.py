@@ -10,15 +10,18 @@ if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
 
 WATCH = """(() => {
+  window.everything = (root = document) => [...root.querySelectorAll("*")].flatMap((each) =>
+    [each, ...(each.shadowRoot ? everything(each.shadowRoot) : [])]);
   const drawn = new WeakMap(), proto = CanvasRenderingContext2D.prototype;
   const { fillText, clearRect } = proto;
   const note = (context, text, x, y) => {
     const { width, actualBoundingBoxLeft: left, actualBoundingBoxRight: right } = context.measureText(text);
     const at = context.getTransform();
     const ends = [x - left, x + right].map((end) => at.transformPoint(new DOMPoint(end, y)));
+    const size = parseFloat(context.font.match(/([\\d.]+)px/)[1]) * Math.hypot(at.a, at.b);
     const texts = drawn.get(context.canvas) ?? new Map();
     drawn.set(context.canvas, texts);
-    texts.set(`${text}@${Math.round(ends[0].x)},${Math.round(ends[0].y)}`, { text, ends, width });
+    texts.set(`${text}@${Math.round(ends[0].x)},${Math.round(ends[0].y)}`, { text, ends, width, size });
   };
   proto.fillText = function (text, x, y, ...rest) {
     if (String(text).trim()) note(this, String(text), x, y);
@@ -38,11 +41,10 @@ WATCH = """(() => {
   }
   window.drawnOn = (canvas) => [...(drawn.get(canvas)?.values() ?? [])];
 })()"""
-"""Remembers the texts of each canvas since it was last cleared, with their ends in pixels of the canvas."""
+"""Remembers the texts of each canvas since it was last cleared, with their ends and sizes in pixels of the canvas; and
+finds all elements of a page, those inside our own pictures, too."""
 CUTS = """() => {
   const found = [], main = document.querySelector("[data-testid=stApp]");
-  const inside = (node) => [...node.querySelectorAll("*")].flatMap((each) =>
-    [each, ...(each.shadowRoot ? inside(each.shadowRoot) : [])]);
   const above = (node) => node.parentElement ?? node.getRootNode().host;
   const place = (node) => {
     for (let each = node; each; each = above(each)) {
@@ -67,7 +69,7 @@ CUTS = """() => {
     return false;
   };
   const words = [];
-  for (const node of inside(main)) {
+  for (const node of everything(main)) {
     if (/^(script|style|option|annotation|title|desc)$/i.test(node.tagName)) continue;
     if (node.closest(".katex-mathml, .modebar-container, [data-testid=stIconMaterial]")) continue;
     const texts = [...node.childNodes].filter((each) => each.nodeType === 3 && each.data.trim());
@@ -117,7 +119,7 @@ CUTS = """() => {
   }
   // What a chart's buttons lie on while they are shown.
   const acts = (node) => node.matches("button, input, label, a[href], [role=tab]");
-  const controls = inside(main).filter((each) => acts(each) && shown(each));
+  const controls = everything(main).filter((each) => acts(each) && shown(each));
   for (const bar of main.querySelectorAll(".modebar")) {
     const own = bar.getBoundingClientRect();
     for (const control of controls.filter((each) => own.width && !each.closest(".js-plotly-plot"))) {
@@ -128,9 +130,9 @@ CUTS = """() => {
     }
   }
   // A table's canvas scrolls, and a click on a cell shows all of it.
-  const canvases = inside(main).filter((each) => each.tagName === "CANVAS" && shown(each));
+  const canvases = everything(main).filter((each) => each.tagName === "CANVAS" && shown(each));
   for (const canvas of canvases.filter((each) => !each.closest("[data-testid=stDataFrame]")))
-    for (const { text, ends } of window.drawnOn?.(canvas) ?? []) {
+    for (const { text, ends } of drawnOn(canvas)) {
       const lost = Math.max(-ends[0].x, ends[1].x - canvas.width, -ends[0].y, ends[1].y - canvas.height);
       if (lost > 3 && ends[0].x < canvas.width && ends[0].y < canvas.height && ends[1].x > 0 && ends[0].y > 0)
         found.push(["cut on a canvas", place(canvas), text.slice(0, 60)]);

@@ -14,9 +14,7 @@ import base64
 import functools
 import itertools
 import json
-import os
 import random
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
@@ -30,11 +28,12 @@ from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
 from model.generation.sampling import Sampling
-from model.generation.search import Hypothesis, beam_search
+from model.generation.search import beam_search
 from model.interventions import Intervention
 from model.interventions.link import encode
 from model.network.config import BOS, EOS
 from model.tracer import record
+from tests.browser.chromium import chromium
 from viz.site.scripts import WORKER, joined
 
 if TYPE_CHECKING:
@@ -239,11 +238,6 @@ def sources_of(translator: Translator, lines: Sequence[str]) -> list[list[int]]:
     return [[*translator.tokenizer.encode(line), EOS] for line in lines]
 
 
-def beams(translator: Translator, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
-    """All four hypotheses of each source, one source a batch, as the app decodes."""
-    return [beam_search(translator.model, [source], 4, fast=translator.fast)[0] for source in sources]
-
-
 def greedily(translator: Translator, source: list[int], changes: Sequence[Intervention] = ()) -> tuple[int, ...]:
     return translator._decode([source], 1, 0.6, changes)[0].tokens
 
@@ -271,10 +265,10 @@ def random_ids(translator: Translator, count: int, rng: random.Random) -> list[l
 
 
 def compare_text(engine: Engine, translator: Translator, lines: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """What was compared, and how many of it differ: ids of lines, texts of ids."""
+    """What was compared, and how many of it differ: ids of lines and of strange ones, texts of ids."""
     rng = random.Random(0)
     tokenizer = translator.tokenizer
-    all_lines = [*strange_lines(min(1000, max(len(lines) // 10, len(HOSTILE))), rng), *lines]
+    all_lines = [*strange_lines(min(1000, max(len(lines) // 3, len(HOSTILE))), rng), *lines]
     ids = [tokenizer.encode(line) for line in all_lines]
     lists = [*random_ids(translator, 2000, rng), *ids]
     yield f"ids of {len(all_lines):,} lines", _unequal(ids, engine.ids(all_lines))
@@ -299,7 +293,9 @@ def compare_translations(
     differ = {"greedy": 0, "best of beam 4": 0, "all four of beam 4": 0}
     for begin in range(start, len(lines), SOME):
         sources = sources_of(translator, lines[begin : begin + SOME])
-        ours = [[hypothesis.tokens for hypothesis in found] for found in beams(translator, sources)]
+        # One source a batch, as the app decodes.
+        found = [beam_search(translator.model, [source], 4, fast=translator.fast)[0] for source in sources]
+        ours = [[hypothesis.tokens for hypothesis in four] for four in found]
         theirs = engine.translate(sources, 4)
         singles = [found[0] for found in engine.translate(sources, 1)]
         differ["greedy"] += _unequal([greedily(translator, source) for source in sources], singles)
@@ -364,10 +360,6 @@ def _unequal(ours: Any, other: Any) -> int:
 
 
 def main() -> None:
-    from playwright.sync_api import sync_playwright
-
-    from tests.browser.conftest import ARGUMENTS, CHROMIUM
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--lines", type=int, default=10_000)
@@ -378,10 +370,8 @@ def main() -> None:
     options = parser.parse_args()
     text = options.file.read_text(encoding="utf-8").splitlines()
     lines = random.Random(0).sample([line.split("\t")[0] for line in text], min(options.lines, len(text)))
-    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM)), None)
     differing = 0
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+    with chromium() as browser:
         engine = Engine.open(browser, ROOT / "checkpoints" / options.checkpoint)
         translator = load_checkpoint(options.checkpoint, "cpu")
         say = functools.partial(print, flush=True)
@@ -396,7 +386,6 @@ def main() -> None:
         for what, count in itertools.chain.from_iterable(comparisons):
             say(f"{count:>6} differ: {what}")
             differing += count
-        browser.close()
     raise SystemExit(int(differing > 0))
 
 

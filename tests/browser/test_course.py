@@ -4,7 +4,7 @@ import csv
 import re
 
 from pages.frame.bar.share import qr_code
-from tests.browser.conftest import Visitor, heading_of, query
+from tests.browser.conftest import Visitor, query
 
 
 def test_a_teacher_makes_a_course_and_a_student_answers_it(server: str, visitor: Visitor) -> None:
@@ -77,10 +77,3 @@ def test_the_link_of_a_course_is_copied_tried_and_scanned_as_any_other_and_its_p
     assert tab.value.title().startswith("Two *looks*")
     tab.value.close()
     page.context.clear_permissions()
-
-
-def test_an_embedded_view_stands_alone(server: str, visitor: Visitor) -> None:
-    visitor.visit(f"{server}/temperature?source=a+dog&embed=true")
-    assert visitor.page.get_by_role("heading", name=heading_of("Softmax and temperature")).is_visible()
-    assert not visitor.page.get_by_test_id("stTopNavSection").count()
-    visitor.page.get_by_test_id("stExpandSidebarButton").wait_for()

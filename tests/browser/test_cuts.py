@@ -12,6 +12,16 @@ from tests.browser.cuts import cuts, pictures
 from tests.browser.test_app import ALL_PAGES, path
 from tests.walk import HEIGHT, WIDTHS
 
+FOUND = [
+    *(("what_if?part=Force+a+prefix", 1280), ("what_if?part=Broken+on+purpose", 1280)),
+    *(("masks?part=Lift+the+causal+mask", 1280), ("three_families?families_part=A+causal+encoder", 1280)),
+    *(
+        ("side_by_side?part=Word+pairs", 1024),
+        ("side_by_side?part=Compare", 1024),
+        ("side_by_side?part=Revisions", 1024),
+    ),
+]
+"""tab and width of what was found and mended, with neighbours: charts below a “?”, switches with a long label"""
 LOOKS = [*product(languages(), WIDTHS, ("light", "dark"))]
 FAULTS = {
     "cut": "<p style='width: 40px; overflow: hidden; white-space: nowrap'>a long sentence</p>",
@@ -41,8 +51,16 @@ def test_on_a_page_nothing_is_cut_and_something_is_drawn(page: Page, server: str
     assert page.name in ("glossary", "learn", "paper", "training") or pictures(visitor.page)
 
 
+@pytest.mark.parametrize(("tab", "width"), FOUND)
+def test_what_was_mended_on_a_tab_stays_so(tab: str, width: int, server: str, visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": width, "height": HEIGHT})
+    visitor.visit(f"{server}/{tab}")
+    assert cuts(visitor.page) == []
+
+
 @pytest.mark.parametrize("kind", FAULTS)
 def test_a_fault_of_each_kind_is_found(kind: str, visitor: Visitor) -> None:
+    visitor.page.goto("about:blank")
     visitor.page.set_content(f"<main data-testid=stApp>{RIGHT}</main>")
     assert cuts(visitor.page) == []
     visitor.page.set_content(f"<main data-testid=stApp>{RIGHT}{FAULTS[kind]}</main>")

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,25 +10,11 @@ import torch
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.store import load_checkpoint
-from model.interventions import (
-    AttentionTemperature,
-    HeadGate,
-    Intervention,
-    LiftCausalMask,
-    MaskEdit,
-    NormOff,
-    PatternEdit,
-    PatternMask,
-    ResidualOff,
-    SharedKeysValues,
-    SublayerOff,
-    UniformAttention,
-    Unscaled,
-    ValueZeroing,
-)
+from model.interventions import ForbidSource, Intervention
 from model.tracer import record
 from tests.browser import engine as other
 from tests.browser.engine import CLOSE, Engine, differences
+from tests.browser.test_engine import CHANGES, differing
 
 NAMES = "everyday-lm", "everyday-lm-2017", "everyday-mlm"
 """RMSNorm before, rotation, SwiGLU, shared keys and values; the network of 2017; and what reads in both directions"""
@@ -51,11 +38,10 @@ def writing(calculating_browser: object) -> Iterator[tuple[Engine, LanguageModel
     engine.close()
 
 
-def some_prompts(model: LanguageModel, count: int) -> list[list[int]]:
-    """The first words of sentences that people type."""
-    rng = random.Random(4)
+def some_lines(count: int) -> list[str]:
+    """Sentences that people type."""
     lines = (other.ROOT / "checkpoints/en-de/first-inputs.tsv").read_text("utf-8").splitlines()
-    return other.prompts_of(model, [line.split("\t")[0] for line in rng.sample(lines, count)], rng)
+    return [line.split("\t")[0] for line in random.Random(4).sample(lines, count)]
 
 
 def test_every_hook_path_has_the_numbers_of_python(both: tuple[Engine, Checkpoint]) -> None:
@@ -67,24 +53,12 @@ def test_every_hook_path_has_the_numbers_of_python(both: tuple[Engine, Checkpoin
 
 
 def changes_of(model: Checkpoint) -> list[Intervention]:
+    """One of each kind that is compared of a translator, of this model's own attention, if it has what that changes."""
     kind = model.trace(TEXTS[0]).kinds[0].name
-    every = [
-        AttentionTemperature(0.3, kind=kind, layer=1, head=1),
-        Unscaled(head=2),
-        HeadGate(0.0, layer=1, head=1),
-        HeadGate(0.25, head=3, mode="mean"),
-        SharedKeysValues(2, layer=0),
-        ValueZeroing((0, 2), kind=kind),
-        MaskEdit(forbid=((0, 0), (2, 1)), allow=((0, 2),), kind=kind, layer=1, head=3),
-        PatternMask(window=2),
-        LiftCausalMask(),
-        PatternEdit(1, (0.0, 3.0, 1.0), layer=0),
-        UniformAttention(layer=0, head=2),
-        SublayerOff(layer=1, name="feed_forward"),
-        NormOff(layer=1),
-        ResidualOff(layer=1),
-    ]
-    return [change for change in every if _allows(model, change)]
+    # What forbids source tokens may be of one kind of a translator alone.
+    every = [change for changes in CHANGES for change in changes if not isinstance(change, ForbidSource)]
+    own = [replace(change, kind=kind) if getattr(change, "kind", None) else change for change in every]
+    return [*{(type(one), getattr(one, "mode", "")): one for one in own if _allows(model, one)}.values()]
 
 
 def _allows(model: Checkpoint, change: Intervention) -> bool:
@@ -105,20 +79,10 @@ def test_changes_have_the_numbers_of_python(both: tuple[Engine, Checkpoint]) -> 
         assert {path: far for path, far in found.items() if far > CLOSE} == {}, change
 
 
-def test_a_language_model_writes_what_python_writes(writing: tuple[Engine, LanguageModel]) -> None:
-    engine, model = writing
-    prompts = some_prompts(model, 30)
-    expected = [model._write(prompt, NEW_TOKENS, None, torch.Generator(), ())[0] for prompt in prompts]
-    assert engine.write([{"ids": prompt} for prompt in prompts], NEW_TOKENS) == expected
-
-
-def test_a_seed_draws_the_tokens_that_it_draws_in_python(writing: tuple[Engine, LanguageModel]) -> None:
-    engine, model = writing
-    drawn = other.DRAWN
-    prompts = [{"ids": ids, "seed": 1000 + i, **drawn[i % len(drawn)]} for i, ids in enumerate(some_prompts(model, 40))]
-    expected = [other.drawn_by_python(model, prompt, NEW_TOKENS) for prompt in prompts]
-    assert engine.write(prompts, NEW_TOKENS) == expected
-    assert len({tuple(tokens) for tokens in expected}) > 30
+def test_a_language_model_writes_and_draws_what_it_does_in_python(writing: tuple[Engine, LanguageModel]) -> None:
+    """Greedily, and with seeds."""
+    *written, _ = other.compare_texts(*writing, some_lines(40), traces=1)
+    assert differing(written) == {}
 
 
 def test_a_changed_language_model_writes_what_python_writes(writing: tuple[Engine, LanguageModel]) -> None:
@@ -141,10 +105,4 @@ def test_positions_are_right_to_the_end_of_the_context(writing: tuple[Engine, La
 
 
 def test_ids_and_texts_are_the_same(both: tuple[Engine, Checkpoint]) -> None:
-    engine, model = both
-    rng = random.Random(5)
-    lines = [*TEXTS, *other.strange_lines(400, rng)]
-    expected = [model.tokenizer.encode(line) for line in lines]
-    assert engine.ids(lines) == expected
-    lists = [*expected, *other.random_ids(model, 200, rng)]
-    assert engine.texts(lists) == list(map(model.tokenizer.decode, lists))
+    assert differing(other.compare_text(*both, [*TEXTS, *some_lines(190)])) == {}

@@ -23,10 +23,7 @@ TARGET = (
     "<b onclick=x>b</b>"
 )
 INJECTED = """() => {
-  const roots = [document];
-  for (const root of roots)
-    for (const node of root.querySelectorAll('*')) if (node.shadowRoot) roots.push(node.shadowRoot);
-  const all = (what) => roots.flatMap((root) => [...root.querySelectorAll(what)]);
+  const all = (what) => everything().filter((node) => node.matches(what));
   return Object.entries({
     hit: window.hit ?? 0,
     handlers: all('[onerror], [onload], [onclick]').length,

@@ -12,7 +12,7 @@ from model.interventions import AttentionTemperature
 from model.run import Run
 from model.trace import Trace
 from pages.views.chosen_token import first_query
-from tests.browser.conftest import Visitor, query
+from tests.browser.conftest import Visitor, query, wait_for_query_to_have
 from tests.pages.figures import read_number
 
 if TYPE_CHECKING:
@@ -35,15 +35,6 @@ def chip(visitor: Visitor, text: str, place: int = 0) -> object:
     return visitor.page.locator("div.explore").get_by_role("group", name=text).get_by_role("button").nth(place)
 
 
-def until(visitor: Visitor, **wanted: str) -> None:
-    """Until the address has these values, and the page has run with them."""
-    for name, value in wanted.items():
-        visitor.page.wait_for_function(
-            "([name, value]) => new URLSearchParams(location.search).get(name) === value", arg=[name, value]
-        )
-    visitor.settle()
-
-
 def places(trace: Trace, kind: str = "encoder_self") -> tuple[int, int, int]:
     """A query, a key and a target's query that the page does not begin with: only those stand in the address."""
     run = Run.of(None, trace, kind)
@@ -59,11 +50,11 @@ def test_a_word_is_followed_by_clicks_into_its_head_and_its_matrices(
     row, key, step = places(trace)
     visitor.visit(page(server))
     chip(visitor, "Tokens of the source", row).click()
-    until(visitor, query=str(row))
+    wait_for_query_to_have(visitor, query=str(row))
     attention = trace.attention("encoder_self", 0)
     assert weights(visitor) == pytest.approx(attention.pattern[0, row], abs=1e-6)
     chip(visitor, "Tokens of the source", key).click()
-    until(visitor, query=str(row), key=str(key))
+    wait_for_query_to_have(visitor, query=str(row), key=str(key))
     rows = visitor.page.locator("div.explore .all")
     order = rows.get_by_role("group", name="Order of the heads").get_by_role("button")
     pressed = lambda: [button.get_attribute("aria-pressed") for button in order.all()]  # noqa: E731
@@ -74,7 +65,7 @@ def test_a_word_is_followed_by_clicks_into_its_head_and_its_matrices(
     layer, head = divmod(int(np.concatenate(on_key).argmax()), 4)
     marks = rows.locator("canvas.marks")
     marks.click(position={"x": marks.bounding_box()["width"] / 2, "y": 3})
-    until(visitor, **{name: str(value) for name, value in (("layer", layer), ("head", head)) if value})
+    wait_for_query_to_have(visitor, **{name: str(value) for name, value in (("layer", layer), ("head", head)) if value})
     assert weights(visitor) == pytest.approx(trace.attention("encoder_self", layer).pattern[head, row], abs=1e-6)
     visitor.page.get_by_role("button", name="softmax: weights").click()
     opened = visitor.page.locator("div.explore .detail")
@@ -83,7 +74,7 @@ def test_a_word_is_followed_by_clicks_into_its_head_and_its_matrices(
     opened.get_by_role("button", name="softmax: weights").click()
     visitor.page.locator("div.explore .steps").wait_for()
     chip(visitor, "Tokens of the target", step + 1).click()
-    until(visitor, kind="Cross", query=str(step))
+    wait_for_query_to_have(visitor, kind="Cross", query=str(step))
     assert weights(visitor) == pytest.approx(trace.attention("cross", layer).pattern[head, step], abs=1e-6)
     words = visitor.page.locator(".sentence [data-query]")
     other = next(
@@ -103,10 +94,10 @@ def test_the_small_figure_chooses_kind_and_layer_and_follows_the_sidebar(
     kinds = translator.kinds
     assert figure.get_by_role("button").count() == sum(len(kind.layers) for kind in kinds)
     figure.get_by_role("button", name="Cross-attention, layer 1").click()
-    until(visitor, kind="Cross", layer="1")
+    wait_for_query_to_have(visitor, kind="Cross", layer="1")
     assert lit(figure) == ["Cross-attention, layer 1"]
     visitor.page.get_by_test_id("stSidebar").get_by_role("radio", name="Decoder self").click()
-    until(visitor, kind="Decoder self", layer="1")
+    wait_for_query_to_have(visitor, kind="Decoder self", layer="1")
     assert lit(figure) == ["Decoder self-attention, layer 1"]
 
 
@@ -122,11 +113,11 @@ def test_keys_choose_the_word_its_head_and_its_key(server: str, visitor: Visitor
     chip(visitor, "Tokens of the source", row - 1).focus()
     keyboard.press("ArrowRight")
     keyboard.press("Enter")
-    until(visitor, query=str(row))
+    wait_for_query_to_have(visitor, query=str(row))
     visitor.page.locator("div.explore .all canvas.marks").focus()
     keyboard.press("ArrowDown")
     keyboard.press("Enter")
-    until(visitor, query=str(row), head="1")
+    wait_for_query_to_have(visitor, query=str(row), head="1")
     attention = trace.attention("encoder_self", 0)
     assert weights(visitor) == pytest.approx(attention.pattern[1, row], abs=1e-6)
     other = int(attention.pattern[1, row].argsort()[0])
@@ -134,7 +125,7 @@ def test_keys_choose_the_word_its_head_and_its_key(server: str, visitor: Visitor
     for _ in range(other):
         keyboard.press("ArrowRight")
     keyboard.press("Space")
-    until(visitor, query=str(row), key=str(other))
+    wait_for_query_to_have(visitor, query=str(row), key=str(other))
     label = chip(visitor, "Keys: choose one", other)
     assert label.get_attribute("aria-pressed") == "true"
     said = read_number(label.get_attribute("aria-label").rpartition("weight ")[2])

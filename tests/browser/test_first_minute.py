@@ -100,9 +100,7 @@ def test_on_a_phone_every_page_is_two_taps_away_and_the_sidebar_opens_over_the_p
 
 LAPTOP = {"width": 1280, "height": 720}
 IN_VIEW = """([wanted, text]) => {
-    const inside = (node) => [node, ...(node.shadowRoot ? walk(node.shadowRoot) : [])];
-    const walk = (root) => [...root.querySelectorAll("*")].flatMap(inside);
-    const boxes = walk(document.body)
+    const boxes = everything()
         .filter((node) => node.matches(wanted) && node.textContent.includes(text))
         .filter((node) => node.checkVisibility({ visibilityProperty: true }))
         .map((node) => node.getBoundingClientRect()).filter(({ width, height }) => width > 1 && height > 1);

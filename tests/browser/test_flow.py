@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.browser.conftest import Visitor, heading_of, query, wait_for_query
+from tests.browser.conftest import Visitor, heading_of, query, wait_for_query, wait_for_query_to_have
 
 CHOSEN = {"source": "A dog & a cat.", "layer": "1", "head": "2", "tau": "2"}
 OFF = '[["HeadGate",{"gate":0.0,"kind":"encoder_self","layer":1,"head":2}]]'
@@ -20,21 +20,23 @@ def arrive(visitor: Visitor, title: str) -> None:
     visitor.settle()
 
 
-def wait_for_address(visitor: Visitor, part: str) -> None:
-    visitor.page.wait_for_function("part => decodeURIComponent(location.search).includes(part)", arg=part)
-    visitor.settle()
-
-
 def test_from_a_head_to_its_steps_and_to_the_model_without_it_and_back(server: str, visitor: Visitor) -> None:
     visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    visitor.visit(f"{server}/heads_and_layers?source=A+dog+%26+a+cat.&layer=1&head=2&tau=2")
+    visitor.visit(f"{server}/heads_and_layers?layer=1&head=2&tau=2")
     follow(visitor, "This head, step by step", "Queries, keys and values")
-    visitor.page.get_by_role("button", name="Next").click()
-    wait_for_address(visitor, "step=2")
+    for step in "23":
+        visitor.page.get_by_role("button", name="Next").click()
+        wait_for_query_to_have(visitor, step=step)
+    sentence = visitor.page.get_by_role("textbox", name="Source sentence")
+    sentence.fill(CHOSEN["source"])
+    sentence.press("Enter")
+    wait_for_query(visitor, CHOSEN | {"step": "3"})
+    # Back undoes a step; what was typed stays.
+    visitor.page.go_back()
     wait_for_query(visitor, CHOSEN | {"step": "2"})
-    assert visitor.page.get_by_role("textbox", name="Source sentence").input_value() == CHOSEN["source"]
+    assert visitor.page.get_by_role("slider", name="Step").input_value() == "2"
+    assert sentence.input_value() == CHOSEN["source"]
     follow(visitor, "What if this head were off?", "What if")
-    wait_for_address(visitor, "changes=")
     wait_for_query(visitor, CHOSEN | {"changes": OFF})
     visitor.page.get_by_text("1. In encoder self-attention, layer 1, head 2, z is set to 0.").wait_for()
     visitor.page.go_back()
@@ -77,11 +79,20 @@ def test_on_the_way_to_another_page_the_address_stays_and_a_sentence_that_is_bei
     visitor.page.get_by_role("textbox", name="Source sentence").fill("A cat sleeps.")
     follow(visitor, "Mask or unmask single cells and rerun the model", "What if")
     visitor.page.wait_for_url(f"{server}/what_if?*")
-    wait_for_address(visitor, "source=A+cat+sleeps.")
-    wait_for_address(visitor, "layer=1")
+    wait_for_query_to_have(visitor, source="A cat sleeps.", layer="1")
     visitor.page.go_back()
     arrive(visitor, "Masks")
     wait_for_query(visitor, {"source": "A cat sleeps.", "layer": "1"})
+
+
+def test_back_returns_to_the_tab_before(server: str, visitor: Visitor) -> None:
+    visitor.visit(f"{server}/masks")
+    for title in ("Padding", "Lift the causal mask"):
+        visitor.page.get_by_role("tab", name=title).click()
+        wait_for_query(visitor, {"part": title})
+    visitor.page.go_back()
+    visitor.page.get_by_role("tab", name="Padding", selected=True).wait_for()
+    wait_for_query(visitor, {"part": "Padding"})
 
 
 @pytest.mark.parametrize("link", ["[data-testid=stPageLink-NavLink]", "[data-testid=stTopNavDropdownLink]"])
@@ -111,7 +122,7 @@ def test_a_reset_takes_back_what_was_chosen_on_every_page(server: str, visitor: 
     visitor.page.get_by_text("1. In encoder self-attention, layer 1, head 2").wait_for()
     follow(visitor, "This head, step by step", "Queries, keys and values")
     visitor.page.get_by_role("button", name="Next").click()
-    wait_for_address(visitor, "step=2")
+    wait_for_query_to_have(visitor, step="2")
     visitor.page.get_by_test_id("stSidebar").get_by_role("button", name="Reset").click()
     visitor.page.wait_for_function("location.search === ''")
     visitor.settle()
@@ -129,7 +140,6 @@ def test_shift_and_an_arrow_choose_layer_and_head_but_not_while_somebody_types(s
     visitor.page.keyboard.press("Shift+ArrowUp")
     for key in ("Shift+ArrowDown", "Shift+ArrowRight", "Shift+ArrowRight"):
         visitor.page.keyboard.press(key)
-    wait_for_address(visitor, "head=2")
     wait_for_query(visitor, {"layer": "1", "head": "2"})
     visitor.page.get_by_test_id("stSidebar").get_by_role("radio", name="Cross").click()
     wait_for_query(visitor, {"kind": "Cross", "layer": "1", "head": "2"})

@@ -44,6 +44,7 @@ SENTENCE = "a dog runs in the snow"
 TALLER: dict[str, dict[str, str]] = {
     "continue_text": {"": "what the model wrote, and how it writes, stand above"},
     "whole_model": {"Figure 1, alive": "every box of every layer, with its name"},
+    "model_card": {"In short": "the same"},
     "positional_encoding": {"Word order": "begins with the translations of both orders, in boxes"},
     "decoding": {"Sampling": "begins with a table of what was drawn"},
     "training": {
@@ -60,9 +61,13 @@ TALLER: dict[str, dict[str, str]] = {
         "Patch": "begins with both sentences",
         "Revisions": "below the choice of both sides, and which two they are",
         "One word in two sentences": "begins with the choice of the sentences",
+        "Word pairs": "begins with the choice of the sentences",
     },
     "often_told_wrong": {"": "below the first claim, whose picture waits for a button"},
-    "paper": {"Figures 3 to 5": "a row for each word of the paper's sentences"},
+    "paper": {
+        "Line by line": "every box of every layer, with its name",
+        "Figures 3 to 5": "a row for each word of the paper's sentences",
+    },
     "why_attention": {
         "Recurrence and attention": "three models, one below the other, each with its layers",
         "State space models": "begins with what each model answers",
@@ -105,28 +110,20 @@ def test_a_formula_takes_the_arrow_keys_exactly_while_it_is_wider_than_its_place
 
 
 def test_a_text_that_was_typed_says_that_it_was_not_run_until_it_is(server: str, visitor: Visitor) -> None:
+    """A text that the app puts into the field, perhaps after the run itself, is not said to be typed."""
     visitor.visit(f"{server}/masks")
     field, note = visitor.page.get_by_role("textbox", name="Source sentence"), "[class*=st-key-source][data-changed]"
     visitor.page.wait_for_function(NOWHERE, arg=note)
     before = field.input_value()
-    field.fill("a dog")
-    visitor.page.locator(note).first.wait_for()
-    field.fill(before)
-    visitor.page.wait_for_function(NOWHERE, arg=note)
+    put = "(field, text) => Object.assign(field, { value: text, defaultValue: text })"
+    for take_back in (lambda: field.fill(before), lambda: field.evaluate(put, before)):
+        field.fill("a dog")
+        visitor.page.locator(note).first.wait_for()
+        take_back()
+        visitor.page.wait_for_function(NOWHERE, arg=note)
     field.fill("a cat")
     with visitor.rerun():
         field.press("Enter")
-    visitor.page.wait_for_function(NOWHERE, arg=note)
-
-
-def test_a_text_that_the_app_puts_into_the_field_is_not_said_to_be_typed(server: str, visitor: Visitor) -> None:
-    """The text of a run may come into the field after the run itself."""
-    visitor.visit(f"{server}/masks")
-    field, note = visitor.page.get_by_role("textbox", name="Source sentence"), "[class*=st-key-source][data-changed]"
-    before = field.input_value()
-    field.fill("a dog")
-    visitor.page.locator(note).first.wait_for()
-    field.evaluate("(field, text) => Object.assign(field, { value: text, defaultValue: text })", before)
     visitor.page.wait_for_function(NOWHERE, arg=note)
 
 

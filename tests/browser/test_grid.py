@@ -9,6 +9,7 @@ import pytest
 from model.checkpoints.translator import Translator
 from model.run import Run
 from model.trace import Trace
+from pages.views.attention import attention_step_by_step as steps
 from pages.views.attention import temperature
 from pages.views.explore import translate
 from pages.views.model import whole_model
@@ -78,7 +79,7 @@ PICTURES = {
     "matrices": lambda run: notebook.steps(run.trace, "cross", 1).drawings[4],
     "explore": lambda run: translate.explore(run).shows["explore"].drawing,
     "temperature": lambda run: temperature.live(run).shows["temperature"].drawing,
-    "move_query": lambda run: temperature.move(run).shows["move-query"].drawing,
+    "own_vectors": lambda run: steps.own_vectors(run, source="head").shows["vectors"].drawing,
     "whole_model": lambda run: whole_model.figure(run).shows["whole_model"].drawing,
     "long_map": lambda _: long_text(),
 }

@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 
 EVERY_PAGE = [page for pages in PAGES.values() for page in pages]
 ACTING = """host => {
-  const roots = [document];
-  for (const root of roots)
-    for (const node of root.querySelectorAll('*')) if (node.shadowRoot) roots.push(node.shadowRoot);
-  const all = (what) => roots.flatMap((root) => [...root.querySelectorAll(what)]);
+  const all = (what) => everything().filter((node) => node.matches(what));
   const texts = (what, sought) => all(what).filter((node) => sought.test(node.textContent.trim()));
   return [
     ...all(`img[src*="${host}"], [style*="${host}"], link[href*="${host}"], iframe`),

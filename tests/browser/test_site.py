@@ -5,12 +5,8 @@ import dataclasses
 import gzip
 import json
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, urlsplit
@@ -31,6 +27,7 @@ from pages.site.__main__ import describe
 from pages.site.build import MORE, build
 from pages.site.tasks import CONTINUE, CROSS, TRANSLATE, first_place, what_cannot_be_run
 from pages.text import languages
+from tests.browser.chromium import hosted
 from viz.site.scripts import SITE
 from viz.tokens import labels
 
@@ -67,11 +64,6 @@ DRAWN = """(id) => {
 }"""
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Both pages in both forms, with the weights that they ship."""
@@ -87,19 +79,9 @@ def test_what_was_built_is_listed_with_its_sizes(site: Path) -> None:
     assert f"--directory {site}" in lines[-1]
 
 
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """The folder on a static host."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
-
-
 @pytest.fixture(scope="module")
 def address(site: Path) -> Iterator[str]:
-    with served(site) as address:
+    with hosted(site) as address:
         yield address
 
 
@@ -528,7 +510,7 @@ def test_without_an_address_of_the_app_only_one_s_own_computer_leads_to_it(
         reader.until(lambda: reader.page.evaluate("window.started"), "the page did not start")
         return reader.page.get_by_role("link", name="Open this in the full app")
 
-    with served(tmp_path) as address:
+    with hosted(tmp_path) as address:
         here = urlsplit(link(address).get_attribute("href"))
         assert (here.hostname, parse_qs(here.query)["source"]) == ("localhost", [TRANSLATE.sentence])
     # From a disk, as from a stranger's server, nobody knows where an app runs.
@@ -895,7 +877,7 @@ def test_any_language_model_of_ours_gets_a_page(tmp_path: Path, open_page: Calla
     name = str(ROOT / "checkpoints/everyday-lm-2017")
     build(tmp_path, [name], APP)
     expected = load_checkpoint(name, "cpu").continue_text([CONTINUE.sentence], temperature=0)[0]
-    with served(tmp_path) as address:
+    with hosted(tmp_path) as address:
         reader = open_page(address)
         reader.wait_until_live()
         reader.until_drawn("positions")

@@ -37,6 +37,12 @@ def test_a_token_travels_is_switched_and_opens_its_page(server: str, visitor: Vi
     page.wait_for_function("!location.search.includes('whole_off')")
     visitor.settle()
 
+    counts, legend = page.get_by_role("button", name=re.compile("^Parameters")), page.locator(".whole_model .legend")
+    for pressed in (True, False):
+        counts.click()
+        assert counts.get_attribute("aria-pressed") == str(pressed).lower()
+        assert ("In each box: its parameter count" in legend.inner_text()) is pressed
+
     for _ in range(2):
         marks.press("+")
     assert list(json.loads(marks.get_attribute("data-places"))) == [

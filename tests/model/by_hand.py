@@ -1,7 +1,7 @@
 """The paper's equations written a second time, in numpy and double precision: what the model is held against."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -58,26 +58,18 @@ class PaperModel:
 
     def _stack(self, stack: str, x: Array, memory: Array | None) -> Array:
         layers = self.config.n_encoder_layers if stack == "encoder" else self.config.n_decoder_layers
-        kind = "encoder_self" if memory is None else "decoder_self"
         for layer in range(layers):
             path = f"{stack}.layers.{layer}"
-            x = self._residual(
-                f"{path}.self_attn_residual",
-                x,
-                lambda x, path=path, layer=layer: self._attention(f"{path}.self_attn", (kind, layer), x, x),
-            )
-            if memory is not None:
-                x = self._residual(
-                    f"{path}.cross_attn_residual",
-                    x,
-                    lambda x, path=path, layer=layer: self._attention(
-                        f"{path}.cross_attn", ("cross", layer), x, memory
-                    ),
-                )
-            x = self._residual(
-                f"{path}.feed_forward_residual", x, lambda x, path=path: self._feed_forward(f"{path}.feed_forward", x)
-            )
+            for name, sublayer in self._sublayers(path, layer, memory):
+                x = self._residual(f"{path}.{name}_residual", x, sublayer)
         return self._norm(f"{stack}.final_norm", x) if self.config.norm == "pre" else x
+
+    def _sublayers(self, path: str, layer: int, memory: Array | None) -> Iterator[tuple[str, Callable]]:
+        kind = "encoder_self" if memory is None else "decoder_self"
+        yield "self_attn", lambda x: self._attention(f"{path}.self_attn", (kind, layer), x, x)
+        if memory is not None:
+            yield "cross_attn", lambda x: self._attention(f"{path}.cross_attn", ("cross", layer), x, memory)
+        yield "feed_forward", lambda x: self._feed_forward(f"{path}.feed_forward", x)
 
     def _residual(self, path: str, x: Array, sublayer) -> Array:
         name = path.removesuffix("_residual")

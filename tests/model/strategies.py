@@ -10,6 +10,7 @@ import torch
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
 from model.checkpoints.typed_text import prepare_text
@@ -37,7 +38,7 @@ from model.interventions import (
 from model.network.config import TransformerConfig
 from model.trace import Trace
 from tests import fixture
-from tests.model.tiny import SENTENCES, random_model
+from tests.model.tiny import SENTENCES, random_checkpoint
 
 KINDS = ("encoder_self", "decoder_self", "cross")
 few = settings(max_examples=settings.default.max_examples // 6, suppress_health_check=[HealthCheck.too_slow])
@@ -53,7 +54,39 @@ def shared_tokenizer() -> Tokenizer:
 @lru_cache(maxsize=256)
 def translator_for(config: TransformerConfig, dtype: torch.dtype = torch.float32) -> Translator:
     """The same random model for the same configuration."""
-    return Translator("random", "0" * 64, random_model(config, dtype=dtype), shared_tokenizer())
+    return random_checkpoint(config, shared_tokenizer(), dtype)
+
+
+FAMILIES = {
+    "translator": {},
+    "language model": {"n_encoder_layers": 0},
+    "masked": {"n_decoder_layers": 0},
+}
+SHAPES = {
+    "post": {},
+    "post, RMSNorm, learned positions": {"norm_function": "rms_norm", "positions": "learned"},
+    "pre": {"norm": "pre"},
+    "pre, RMSNorm, RoPE, wide shared keys": {
+        "norm": "pre",
+        "norm_function": "rms_norm",
+        "positions": "rope",
+        "n_kv_heads": 2,
+        "d_key": 12,
+        "activation": "swiglu",
+    },
+    "ALiBi, norm of queries and keys": {"positions": "alibi", "qk_norm": True},
+    "RoPE after a norm, no biases": {"positions": "rope", "qk_norm": True, "biases": False, "norm": "pre"},
+    "no positions, a window": {"positions": "none", "window": 3},
+    "unscaled, narrow heads, small embeddings": {"scale_scores": False, "d_key": 6, "scale_embeddings": False},
+}
+"""Choices that the paper did not make, by name, a few together."""
+
+
+def shaped(shape: str, family: str = "translator", dtype: torch.dtype = torch.float32, **sizes: int) -> Checkpoint:
+    """The random model of a shape: two layers in each stack that its family has, four heads, d_model 32, or `sizes`."""
+    chosen = {"d_model": 32, "n_heads": 4, "d_ff": 48, "n_encoder_layers": 2, "n_decoder_layers": 2, "max_len": 48}
+    chosen |= FAMILIES[family] | SHAPES[shape] | sizes
+    return translator_for(TransformerConfig(len(shared_tokenizer()), **chosen), dtype)
 
 
 @st.composite

@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ from model import train
 from model.checkpoints.store import load_checkpoint
 from model.commands import ablations
 from model.network.config import TransformerConfig
-from tests.model.tiny import SENTENCES
+from tests.model.tiny import SENTENCES, write_pairs
 
 SMALL = (
     "--preset toy --vocab-size 312 --d-model 16 --n-heads 2 --d-ff 16 --n-encoder-layers 1 --n-decoder-layers 1 "
@@ -36,13 +35,13 @@ def test_each_row_is_a_command_that_differs_from_the_base_in_one_choice() -> Non
         )
 
 
-def test_all_rows_are_trained_once_and_gathered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_rows_are_trained_once_and_gathered(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(ablations, "BASE", SMALL)
     monkeypatch.setattr(ablations, "STEPS", 4)
     monkeypatch.setattr(ablations, "ROWS", {"base": "", "heads-1": "--n-heads 1"})
     monkeypatch.setattr(ablations, "ProcessPoolExecutor", lambda jobs, _context: ThreadPoolExecutor(jobs))
-    pairs, runs, shipped = tmp_path / "pairs.tsv", tmp_path / "runs", tmp_path / "studies"
-    pairs.write_text("".join(f"{source}\t{target}\n" for source, target in SENTENCES * 3), encoding="utf-8")
+    runs, shipped = tmp_path / "runs", tmp_path / "studies"
+    pairs = write_pairs(tmp_path / "pairs.tsv", SENTENCES * 3)
     command = ["--train", str(pairs), "--dev", str(pairs), "--out", str(runs), "--seeds", "2", "--gather", str(shipped)]
     ablations.main(command)
     table = pd.read_csv(shipped / "ablations.csv")

@@ -2,16 +2,13 @@
 
 import json
 
-import numpy as np
 import pytest
-import torch
 
 from model.analysis.heads.alignments import WORD
 from model.checkpoints.store import DEFAULT_CHECKPOINT, save_checkpoint
 from model.commands import alignment
-from model.commands.export import to_marian
 from model.network.config import TransformerConfig
-from tests.model.tiny import SENTENCES, random_model, train_tiny_tokenizer
+from tests.model.tiny import SENTENCES, random_model, train_tiny_tokenizer, write_pairs
 
 pytestmark = pytest.mark.usefixtures("checkpoint_folder")
 PAIRS = SENTENCES[:3]
@@ -25,9 +22,7 @@ def diagonal(source, target, first=0):
 
 @pytest.fixture
 def data(tmp_path):
-    path = tmp_path / "pairs.tsv"
-    path.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in PAIRS), encoding="utf-8")
-    return path
+    return write_pairs(tmp_path / "pairs.tsv", PAIRS)
 
 
 @pytest.fixture
@@ -73,21 +68,7 @@ def test_a_file_with_sentences_needs_no_data_and_keeps_the_pairs_of_data_if_ther
     assert run("--gold", gold, "--data", data)["pairs"] == 1
 
 
-def test_the_list_is_in_the_order_of_the_error_rates_and_complete(data, run, capsys):
-    written = run("--data", data)
-    rates = {(row["layer"], row["head"]): min(row["aer_predicts"], row["aer_reads"]) for row in written["heads"]}
-    listed = [rates[layer, head] for layer, head in written["alignment_heads"]]
-    assert listed == sorted(listed)
-    assert listed[0] == min(rates.values())
-    assert len(listed) == sum(rate <= min(rates.values()) + written["within"] + 1e-9 for rate in rates.values())
-    assert f"alignment_heads = {written['alignment_heads']}" in capsys.readouterr().out
-
-
-def test_a_malformed_line_is_named_with_file_and_line(data, run, tmp_path):
-    links = tmp_path / "links.txt"
-    links.write_text("0-0\n0-0 1=1\n0-0\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"links\.txt, line 2: '1=1' is no link"):
-        run("--data", data, "--gold", links)
+def test_without_pairs_there_is_nothing_to_align(run):
     with pytest.raises(ValueError, match="there are no sentence pairs"):
         run()
 
@@ -98,24 +79,3 @@ def test_a_model_without_cross_attention_is_refused(data, tmp_path):
     save_checkpoint(tmp_path / "lm", model, tokenizer, dict(model.named_parameters()))
     with pytest.raises(ValueError, match="only encoder-decoders align two texts"):
         alignment.main([f"--checkpoint={tmp_path / 'lm'}", f"--data={data}", "--device=cpu"])
-
-
-def test_whisper_style_configurations_hold_the_list_and_select_our_heads(data, run, translator, tmp_path):
-    """As transformers and CTranslate2 use it: cross_attentions[layer][:, head]."""
-    transformers = pytest.importorskip("transformers")
-    listed = run("--data", data)["alignment_heads"]
-    transformers.GenerationConfig(alignment_heads=listed).save_pretrained(tmp_path)
-    kept = transformers.GenerationConfig.from_pretrained(tmp_path).alignment_heads
-    assert kept == listed
-    trace = translator.trace(*PAIRS[0])
-    theirs = to_marian(translator.model)
-    theirs.set_attn_implementation("eager")
-    with torch.inference_mode():
-        found = theirs(
-            input_ids=torch.tensor([trace.src_ids]),
-            decoder_input_ids=torch.tensor([trace.tgt_ids]),
-            output_attentions=True,
-        )
-    for layer, head in kept:
-        ours = trace.attention("cross", layer).pattern[head]
-        np.testing.assert_allclose(found.cross_attentions[layer][0, head], ours, atol=1e-4)

@@ -12,12 +12,12 @@ import torch
 from model.analysis.runs.revisions import block_differences, head_differences, ranked_heads, round_weights
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.huggingface.opening import open_model
-from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 from model.commands import compare
-from model.network.config import TransformerConfig
+from model.evaluate import Measured
 from tests.model.checkpoints.huggingface.families import tiny_model
-from tests.model.tiny import SENTENCES, random_model, train_tiny_tokenizer
+from tests.model.strategies import shaped
+from tests.model.tiny import SENTENCES
 
 TEXTS = [source for source, _ in SENTENCES[:2]]
 
@@ -25,9 +25,8 @@ pytestmark = pytest.mark.usefixtures("checkpoint_folder")
 
 
 @pytest.fixture(scope="module")
-def language_model() -> LanguageModel:
-    config = TransformerConfig(360, 32, 4, 64, 0, 2, max_len=64)
-    return LanguageModel("tiny", "hash", random_model(config), train_tiny_tokenizer())
+def language_model() -> Checkpoint:
+    return shaped("post", "language model")
 
 
 def changed(opened: Checkpoint, kind: str, layer: int, head: int, matrix: str) -> Checkpoint:
@@ -126,13 +125,6 @@ def test_two_hugging_face_models_of_one_family_are_compared():
     assert found.translated == 0
 
 
-@pytest.fixture
-def data(tmp_path):
-    path = tmp_path / "pairs.tsv"
-    path.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in SENTENCES), encoding="utf-8")
-    return path
-
-
 def test_the_command_fails_where_a_limit_is_exceeded_and_says_which(data, tmp_path, capsys):
     page = tmp_path / "report.html"
     arguments = [DEFAULT_CHECKPOINT, f"{DEFAULT_CHECKPOINT}:int8", f"--data={data}", "--device=cpu", f"--html={page}"]
@@ -157,6 +149,12 @@ def test_names_and_texts_with_markup_are_text_in_the_page(translator):
     found = compare.report(translator, translator, ["<script>alert(1)</script>"], names=("<b>a</b>", "b"))
     found = replace(found, changed=[("<img src=x>", "a", "b")], translated=1)
     assert not re.search(r"<(script|img|b)\b", compare.html_report(found))
+
+
+def test_a_score_has_its_interval_beside_it_where_one_was_measured(translator):
+    scores = {"BLEU": (Measured(30.0, "", 1.5), Measured(31.0, ""))}
+    table = replace(compare.report(translator, translator, TEXTS), scores=scores).tables()["Scores"]
+    assert table.iloc[0].tolist() == ["BLEU", "30.00 ± 1.50", "31.00", "+1.00", ""]
 
 
 def test_a_score_cannot_be_limited_without_references(tmp_path):

@@ -9,7 +9,6 @@ from model import correction
 from model.checkpoints.checkpoint import parameters_hash
 from model.checkpoints.store import DEFAULT_CHECKPOINT
 from model.checkpoints.tokenizer import Tokenizer
-from model.checkpoints.translator import Translator
 from model.correction import Correction, bytes_of_copy, measure_moves, score_held_out, with_own_hash
 from model.training.data import read_pairs
 
@@ -18,7 +17,7 @@ HELD_OUT = Path(__file__).parents[2] / "checkpoints" / DEFAULT_CHECKPOINT / corr
 
 
 @pytest.fixture
-def learning(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> Correction:
+def learning(translator, monkeypatch) -> Correction:
     monkeypatch.setattr(correction, "RATE", 3e-3)  # as so small a model needs it
     return Correction(translator, SOURCE, WANTED)
 
@@ -28,9 +27,7 @@ def learn(learning: Correction, past: bool = False) -> None:
         list(learning.go_on(1.0, past))
 
 
-def test_a_correction_is_learned_and_undone_bit_for_bit_and_the_shared_model_stays(
-    translator: Translator, learning: Correction
-) -> None:
+def test_a_correction_is_learned_and_undone_bit_for_bit_and_the_shared_model_stays(translator, learning) -> None:
     shared = parameters_hash(translator.model)
     assert learning.now().hash == shared
     assert learning.now().translate([SOURCE], beam_size=1) != [WANTED]
@@ -51,7 +48,7 @@ def test_a_correction_is_learned_and_undone_bit_for_bit_and_the_shared_model_sta
     assert learning.now().hash == learned.hash != shared == parameters_hash(translator.model)
 
 
-def test_it_stops_where_it_writes_the_correction_unless_it_has_to_go_on(learning: Correction) -> None:
+def test_it_stops_where_it_writes_the_correction_unless_it_has_to_go_on(learning) -> None:
     learn(learning)
     step, loss = learning.step, learning.losses[-1]
     assert list(learning.go_on(1.0)) == []
@@ -62,7 +59,7 @@ def test_it_stops_where_it_writes_the_correction_unless_it_has_to_go_on(learning
     assert learning.losses[-1] < loss
 
 
-def test_the_memory_that_is_stated_is_that_of_its_tensors(translator: Translator, learning: Correction) -> None:
+def test_the_memory_that_is_stated_is_that_of_its_tensors(translator, learning) -> None:
     assert learning.bytes < bytes_of_copy(translator)
     list(learning.go_on(1e-9))
     assert learning.bytes == bytes_of_copy(translator)
@@ -70,7 +67,7 @@ def test_the_memory_that_is_stated_is_that_of_its_tensors(translator: Translator
     assert learning.bytes < bytes_of_copy(translator)
 
 
-def test_one_thread_at_a_time_takes_steps_and_none_after_the_end(learning: Correction) -> None:
+def test_one_thread_at_a_time_takes_steps_and_none_after_the_end(learning) -> None:
     steps = learning.go_on(100.0, past=True)
     next(steps)
     assert list(learning.go_on(100.0, past=True)) == []
@@ -90,18 +87,18 @@ def test_one_thread_at_a_time_takes_steps_and_none_after_the_end(learning: Corre
         ("Hund " * 30, "of this source"),
     ],
 )
-def test_what_cannot_be_learned_gets_a_sentence(translator: Translator, wanted: str, said: str) -> None:
+def test_what_cannot_be_learned_gets_a_sentence(translator, wanted: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Correction(translator, SOURCE, wanted)
 
 
-def test_what_the_model_writes_already_is_no_correction_however_it_is_spaced(translator: Translator) -> None:
+def test_what_the_model_writes_already_is_no_correction_however_it_is_spaced(translator) -> None:
     (written,) = translator.translate([SOURCE], beam_size=1)
     with pytest.raises(ValueError, match="already"):
         Correction(translator, SOURCE, f"  {written}\n")
 
 
-def test_words_without_pieces_are_named(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_without_pieces_are_named(translator, monkeypatch) -> None:
     encode = Tokenizer.encode
 
     def lacking(self: Tokenizer, text: str) -> list[int]:
@@ -112,15 +109,13 @@ def test_words_without_pieces_are_named(translator: Translator, monkeypatch: pyt
         Correction(translator, SOURCE, "Die Straße dort")
 
 
-def test_a_model_that_is_too_large_is_refused_with_both_sizes(
-    translator: Translator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_is_too_large_is_refused_with_both_sizes(translator, monkeypatch) -> None:
     monkeypatch.setattr(correction, "MOST_BYTES", bytes_of_copy(translator) - 1)
     with pytest.raises(ValueError, match="smaller model"):
         Correction(translator, SOURCE, WANTED)
 
 
-def test_heads_move_in_weights_and_in_attention_on_the_sentence(translator: Translator, learning: Correction) -> None:
+def test_heads_move_in_weights_and_in_attention_on_the_sentence(translator, learning) -> None:
     still = measure_moves(translator, learning.now(), SOURCE, learning.wanted)
     assert not any(moved.any() for moved in (*still.weights.values(), *still.attention.values()))
     learn(learning)
@@ -132,7 +127,7 @@ def test_heads_move_in_weights_and_in_attention_on_the_sentence(translator: Tran
         assert any(of_heads.any() for of_heads in places.values())
 
 
-def test_equal_weights_have_one_hash_and_one_score(translator: Translator) -> None:
+def test_equal_weights_have_one_hash_and_one_score(translator) -> None:
     pairs = [("a dog", "ein Hund"), ("two dogs", "zwei Hunde"), ("a cat", "eine Katze")] * 5
     own = with_own_hash(translator)
     assert own.hash == with_own_hash(replace(translator, hash="")).hash

@@ -107,11 +107,9 @@ def test_a_run_repeated_beside_others_is_the_same_to_the_last_bit(on_gpu: Transl
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_a_model_is_trained_there_and_goes_on_where_it_stopped(tmp_path: Path, precision: str) -> None:
-    pairs = tmp_path / "pairs.tsv"
-    pairs.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in SENTENCES), encoding="utf-8")
+def test_a_model_is_trained_there_and_goes_on_where_it_stopped(data: Path, tmp_path: Path, precision: str) -> None:
     options = ["--preset=toy", "--vocab-size=360", "--max-len=40", "--max-tokens=200", "--evaluate-every=20"]
-    files = ["--train", str(pairs), "--dev", str(pairs), "--out", str(tmp_path / "run")]
+    files = ["--train", str(data), "--dev", str(data), "--out", str(tmp_path / "run")]
     for steps in (20, 60):
         train.main([*files, *options, f"--steps={steps}", "--device", GPU, "--precision", precision, "--resume"])
     losses = pd.read_csv(tmp_path / "run" / "log.csv")["dev_loss"].tolist()

@@ -12,18 +12,7 @@ def test_the_strings_are_the_same_each_time_and_hold_what_they_promise():
     assert drawn == list(strings(1500))
     everything = "".join(drawn)
     assert {ord(character) >> 16 for character in everything} >= {0, 1, 2, 3, 14, 15, 16}
-    for part in (
-        "\x00",
-        "\ud800",
-        "\u202e",
-        "\u0301",
-        "\u200b",
-        "<script>",
-        "$$",
-        "](javascript:",
-        "DROP TABLE",
-        "../..",
-    ):
-        assert part in everything, part
+    parts = [*"\x00\ud800\u202e\u0301\u200b", "<script>", "$$", "](javascript:", "DROP TABLE", "../.."]
+    assert [part for part in parts if part not in everything] == []
     assert max(map(len, drawn)) == 100_000
     assert any(text and not text.strip() for text in drawn)

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.heads.induction import measure_repetition, repeat_random_tokens
+from model.analysis.heads.induction import measure_repetition
 from model.background.induction import CHECKPOINT, COLUMNS, FILE, KIND, Forming, read_forming
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps
 from model.checkpoints.store import CHECKPOINTS_VARIABLE, checkpoint_path, load_checkpoint
 from model.commands import induction as training
-from model.hooks import recording
 
 SHIPPED = Path(__file__).parents[2] / "checkpoints"
 
@@ -32,32 +31,18 @@ def forming() -> Forming:
     return read_forming(SHIPPED / CHECKPOINT)
 
 
-@torch.inference_mode()
-@pytest.mark.parametrize("length", [5, 8, 11])
-def test_on_new_tokens_the_head_gives_most_weight_to_what_followed_the_earlier_occurrence(
-    length: int, shipped: LanguageModel, forming: Forming
-) -> None:
-    layer, head = forming.heads[forming.induction]
-    ids = repeat_random_tokens(shipped.tokenizer, 32, length, seed=1000 + length)
-    path = f"{shipped.model.attentions()[KIND, layer][0]}.pattern"
-    with recording(shipped.model, [path]) as activations:
-        logits = shipped.model(ids[:, :-1])
-    rows = torch.arange(length + 1, 2 * length)
-    weights = activations[path][:, head, rows]
-    assert (weights.argmax(-1) == rows - length + 1).float().mean() > 0.9
-    assert (logits[:, rows].argmax(-1) == ids[:, rows + 1]).float().mean() > 0.9
-
-
 def test_without_the_head_the_repetition_costs_more_and_without_its_layer_or_the_head_before_it_is_forgotten(
-    shipped: LanguageModel, forming: Forming
+    shipped, forming
 ) -> None:
     measured = measure_repetition(shipped, seed=99)
     layer, _ = forming.heads[forming.induction]
+    assert measured.prefix_matching[forming.induction] > 0.9, "on tokens that it never saw"
+    assert measured.second < 0.1 < 4 < measured.first, "a random token cannot be guessed, one that comes again can"
     assert measured.without[forming.induction] > 10 * measured.second
     assert min(measured.without[forming.previous], measured.without_layer[layer]) > measured.second + 2
 
 
-def test_the_last_row_of_the_table_is_what_the_shipped_weights_do(shipped: LanguageModel, forming: Forming) -> None:
+def test_the_last_row_of_the_table_is_what_the_shipped_weights_do(shipped, forming) -> None:
     measured = measure_repetition(shipped)
     assert measured.heads == forming.heads
     assert [measured.first, measured.second] == pytest.approx(forming.losses[:, -1], rel=1e-2, abs=1e-3)
@@ -65,7 +50,7 @@ def test_the_last_row_of_the_table_is_what_the_shipped_weights_do(shipped: Langu
         assert getattr(measured, name) == pytest.approx(getattr(forming, name)[-1], rel=1e-2, abs=1e-3), name
 
 
-def test_the_table_shows_the_loss_fall_when_the_head_forms(forming: Forming) -> None:
+def test_the_table_shows_the_loss_fall_when_the_head_forms(forming) -> None:
     assert len(forming.steps) >= 25
     moment, (first, second) = forming.moment, forming.losses
     assert 0 < moment < len(forming.steps) - 1
@@ -74,9 +59,7 @@ def test_the_table_shows_the_loss_fall_when_the_head_forms(forming: Forming) -> 
     assert first.min() > 4  # about ln 63: random tokens cannot be learned
 
 
-def test_the_saved_steps_are_measured_ones_and_open_with_what_the_table_says(
-    shipped: LanguageModel, forming: Forming, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_saved_steps_are_measured_ones_and_open_with_what_the_table_says(shipped, forming, monkeypatch) -> None:
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(SHIPPED))
     saved = snapshot_steps(checkpoint_path(CHECKPOINT))
     assert set(saved) < set(forming.steps.tolist())
@@ -107,7 +90,7 @@ def test_each_text_repeats_after_its_own_period_and_only_the_repetition_counts()
             assert torch.equal(text[period:], text[:-period])
 
 
-def test_a_short_training_writes_a_checkpoint_that_opens_and_a_row_for_each_head(tmp_path: Path) -> None:
+def test_a_short_training_writes_a_checkpoint_that_opens_and_a_row_for_each_head(tmp_path) -> None:
     folder = tmp_path / "mine"
     training.main(["--out", str(folder), "--steps", "2"])
     opened, measured = load_checkpoint(str(folder), "cpu"), read_forming(folder)
@@ -121,7 +104,7 @@ def test_a_short_training_writes_a_checkpoint_that_opens_and_a_row_for_each_head
     assert read_forming(tmp_path) is None
 
 
-def test_every_head_that_ends_as_high_is_named(forming: Forming) -> None:
+def test_every_head_that_ends_as_high_is_named(forming) -> None:
     final = forming.prefix_matching[-1]
     assert forming.induction in forming.formed
     named = {forming.heads[one] for one in forming.formed}

@@ -35,6 +35,14 @@ def on_demand(monkeypatch) -> Callable[[Callable[[], Trace]], Trace]:
     return trace
 
 
+@pytest.fixture
+def ran(language_model, monkeypatch) -> list[tuple]:
+    """The layers that the language model runs again, as they do."""
+    ran, run_layer = [], language_model.model.rerun_layer
+    monkeypatch.setattr(language_model.model, "rerun_layer", lambda *layer: ran.append(layer) or run_layer(*layer))
+    return ran
+
+
 def assert_same(found: Trace, expected: Trace) -> None:
     arrays, others = expected.named_arrays(), found.named_arrays()
     assert arrays.keys() == others.keys()
@@ -60,7 +68,7 @@ def test_hugging_face_models_open_their_layers_too(name: str, on_demand) -> None
     assert_same(found, traced(name, change))
 
 
-def test_only_what_layers_read_is_kept(language_model: Checkpoint, on_demand) -> None:
+def test_only_what_layers_read_is_kept(language_model, on_demand) -> None:
     text = "A dog runs through the snow. " * 6
     whole, found = language_model.trace(text), on_demand(lambda: language_model.trace(text))
     assert found.attentions.nbytes < footprint(whole) / 2
@@ -71,15 +79,12 @@ def test_only_what_layers_read_is_kept(language_model: Checkpoint, on_demand) ->
     assert found.attention("decoder_self", 1).pattern is not one.pattern
 
 
-def test_all_heads_are_seen_without_running_a_layer_again(language_model: Checkpoint, monkeypatch) -> None:
+def test_all_heads_are_seen_without_running_a_layer_again(language_model, ran, monkeypatch) -> None:
     text = "A dog runs through the snow. " * 6
     whole = language_model.trace(text)
     cells = sum(attention.pattern.size for attention in whole.attentions.values())
     monkeypatch.setattr(tracer, "EVERYTHING_BYTES", tracer.KEPT_CELL_BYTES * cells)
     found = language_model.trace(text)
-    ran = []
-    run_layer = language_model.model.rerun_layer
-    monkeypatch.setattr(language_model.model, "rerun_layer", lambda *layer: ran.append(layer) or run_layer(*layer))
     for place, attention in whole.attentions.items():
         weights, mask = found.weights_and_mask(*place)
         np.testing.assert_array_equal(weights, attention.pattern)
@@ -94,17 +99,14 @@ def test_all_heads_are_seen_without_running_a_layer_again(language_model: Checkp
 
 @pytest.mark.parametrize("values", ["weights", "norms"])
 def test_all_heads_of_a_run_that_keeps_one_layer_run_each_layer_once(
-    values: str, language_model: Checkpoint, on_demand, monkeypatch
+    values: str, language_model, on_demand, ran
 ) -> None:
     found = on_demand(lambda: language_model.trace("A dog runs through the snow."))
-    ran = []
-    run_layer = language_model.model.rerun_layer
-    monkeypatch.setattr(language_model.model, "rerun_layer", lambda *layer: ran.append(layer) or run_layer(*layer))
     overview(found, "decoder_self", TableOptions(values=values))
     assert len(ran) == len(found.kind("decoder_self").layers)
 
 
-def test_threads_open_layers_of_one_trace(language_model: Checkpoint, on_demand) -> None:
+def test_threads_open_layers_of_one_trace(language_model, on_demand) -> None:
     run = lambda: language_model.trace("A dog runs through the snow.")  # noqa: E731
     whole, found = run(), on_demand(run)
     with ThreadPoolExecutor(8) as pool:

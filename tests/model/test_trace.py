@@ -15,13 +15,7 @@ import torch
 
 from model.hooks import recording
 from model.network.config import BOS, EOS
-from model.trace import Trace
-from tests.model.strategies import KINDS, arrays, with_stream
-
-
-@pytest.fixture(scope="module")
-def trace(translator) -> Trace:
-    return translator.trace("Two dogs play.", "Zwei Hunde spielen.")
+from tests.model.strategies import arrays, with_stream
 
 
 def test_it_holds_what_the_model_computed_element_by_element(trace, translator):
@@ -41,36 +35,21 @@ def test_it_holds_what_the_model_computed_element_by_element(trace, translator):
         assert (sublayer.hidden is not None) == (sublayer.name == "feed_forward")
 
 
-def test_rows_are_queries_and_columns_are_keys(trace):
-    src, tgt = trace.src_tokens, trace.tgt_tokens
-    tokens = {"encoder_self": (src, src), "decoder_self": (tgt, tgt), "cross": (tgt, src)}
-    for kind in KINDS:
-        attention = trace.attention(kind, 1)
-        assert (attention.query_tokens, attention.key_tokens) == tokens[kind]
-        assert attention.pattern.shape == (4, len(attention.query_tokens), len(attention.key_tokens))
-        assert attention.q.shape == (4, len(attention.query_tokens), 8)
-        assert attention.k.shape == attention.v.shape == (4, len(attention.key_tokens), 8)
-    assert trace.attention("decoder_self", 0).pattern[:, 0, 1:].max() == 0, "the first row sees the first key alone"
-
-
 def test_a_decoder_row_reads_one_token_and_predicts_the_next(trace, tokenizer):
     """Claim 12: the start token is there, and the last token is only predicted."""
     assert trace.tgt_tokens[0] == "<s>"
     assert trace.tgt_tokens[1:] == trace.next_tokens[:-1]
     assert trace.next_tokens[-1] == trace.src_tokens[-1] == "</s>"
-    assert trace.tgt_ids == (BOS, *tokenizer.encode("Zwei Hunde spielen."))
-    assert trace.next_ids == (*tokenizer.encode("Zwei Hunde spielen."), EOS)
-    assert trace.src_ids == (*tokenizer.encode("Two dogs play."), EOS)
-    assert trace.translation == "Zwei Hunde spielen."
+    assert trace.tgt_ids == (BOS, *tokenizer.encode("Ein Hund mit einer Katze."))
+    assert trace.next_ids == (*tokenizer.encode("Ein Hund mit einer Katze."), EOS)
+    assert trace.src_ids == (*tokenizer.encode("a dog and a cat"), EOS)
+    assert trace.translation == "Ein Hund mit einer Katze."
 
 
 def test_sublayers_stand_in_the_order_in_which_they_run(trace):
     encoder = [("encoder", i, name) for i in range(2) for name in ("self_attn", "feed_forward")]
     decoder = [("decoder", i, name) for i in range(2) for name in ("self_attn", "cross_attn", "feed_forward")]
     assert [(s.stack, s.layer, s.name) for s in trace.sublayers] == encoder + decoder
-    for before, after in zip(trace.sublayers, trace.sublayers[1:], strict=False):
-        if before.stack == after.stack:
-            assert np.array_equal(before.after, after.before)
 
 
 def test_probabilities_are_of_the_whole_vocabulary(trace):

@@ -5,11 +5,11 @@ import shutil
 import subprocess
 import sys
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from sentencepiece import SentencePieceProcessor
 
 from model import transformer
 from model.checkpoints.store import DEFAULT_CHECKPOINT, available_checkpoints, load_checkpoint
@@ -17,6 +17,7 @@ from model.hooks import explicit_path
 from model.network.config import PRESETS, TransformerConfig
 from model.network.families import new_network
 from model.network.network import Network
+from tests.model.checkpoints.test_language_model import opened as language_model
 
 TEXT = "the dog sees a cat"
 TOY = PRESETS["toy"]
@@ -79,16 +80,8 @@ def test_the_file_has_every_choice_of_a_network() -> None:
     assert asdict(transformer.Config()) == asdict(TransformerConfig())
 
 
-def test_a_changed_network_does_not_agree() -> None:
-    network = new_network(TOY).eval()
-    other = copied(network)
-    other.encoder.layers[0].self_attn.divisor *= 2
-    file, own = logits_of(other, network)
-    assert not torch.equal(file, own)
-
-
 def test_the_file_opens_a_checkpoint_in_a_fresh_process_and_gives_its_logits(
-    translator, saved_checkpoints: Path, tmp_path: Path
+    translator, saved_checkpoints, tmp_path
 ) -> None:
     trace = translator.trace(TEXT)
     shutil.copy(transformer.__file__, tmp_path / "program.py")
@@ -109,3 +102,10 @@ def test_the_file_opens_a_checkpoint_in_a_fresh_process_and_gives_its_logits(
     assert made.returncode == 0, made.stderr
     np.testing.assert_array_equal(np.load(tmp_path / "logits.npy"), trace.logits)
     assert made.stdout.strip() == translator.trace(TEXT, beam_size=1).translation
+
+
+def test_the_file_goes_on_with_a_text_as_the_language_model_does(tokenizer) -> None:
+    opened = language_model(tokenizer)
+    pieces = SentencePieceProcessor(model_proto=tokenizer.serialized)
+    written = opened.trace(TEXT, max_new_tokens=30).translation
+    assert transformer.run(copied(opened.model), pieces, TEXT) == written != TEXT

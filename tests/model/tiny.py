@@ -1,8 +1,13 @@
 """Tiny random models and tiny vocabularies for tests of any configuration; tests/fixture has the trained model."""
 
+from collections.abc import Iterable
+from pathlib import Path
+
 import torch
 from torch import nn
 
+from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.store import OPENED
 from model.checkpoints.tokenizer import Tokenizer, train_tokenizer
 from model.network.config import TransformerConfig
 from model.network.families import new_network
@@ -20,6 +25,12 @@ SENTENCES = (
 )
 LONG = ("A dog runs. " * 13, "Ein Hund. " * 13)
 """More than a hundred tokens on both sides."""
+
+
+def write_pairs(path: Path, pairs: Iterable[tuple[str, str]] = SENTENCES) -> Path:
+    """A file of parallel text, as trainings and commands read it."""
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
+    return path
 
 
 def train_tiny_tokenizer(vocab_size: int = 360) -> Tokenizer:
@@ -48,3 +59,10 @@ def random_model(config: TransformerConfig, seed: int = 0, dtype: torch.dtype = 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return randomised(new_network(config).to(dtype))
+
+
+def random_checkpoint(
+    config: TransformerConfig, tokenizer: Tokenizer, dtype: torch.dtype = torch.float32
+) -> Checkpoint:
+    """The `random_model` of a configuration, opened as one of its family is."""
+    return OPENED[config.family]("random", "0" * 64, random_model(config, dtype=dtype), tokenizer)

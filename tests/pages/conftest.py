@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, partial, wraps
@@ -14,7 +13,14 @@ import pytest
 if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
 
+    from model.checkpoints.translator import Translator
+    from model.run import Run
+
 ROOT = Path(__file__).parents[2]
+SHIPPED = ROOT / "checkpoints"
+SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
+TYPED = {"source": SOURCE, "target": "Typed", "typed": TEXT}
+"""how a link asks for the pair of sentences of `run_at`"""
 
 
 @pytest.fixture(scope="session")
@@ -37,12 +43,24 @@ def server_runs() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def uncaught(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseException]]:
-    """Exceptions for which visitors would have seen a traceback: none, unless a test takes out what it expects."""
+def raise_uncaught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception for which visitors would have seen a traceback is raised where a test runs the page."""
+    from streamlit.testing.v1 import AppTest
+
     found: list[BaseException] = []
+    run = AppTest._run
+
+    @wraps(run)
+    def run_or_raise(app: AppTest, *args: Any, **more: Any) -> AppTest:
+        found.clear()
+        run(app, *args, **more)
+        for error in found:
+            error.add_note(f"The page has the address {dict(app.query_params)}.")
+            raise error
+        return app
+
     monkeypatch.setattr("streamlit.error_util._log_uncaught_app_exception", found.append)
-    yield found
-    assert not found, "".join(traceback.format_exception(found[0]))
+    monkeypatch.setattr(AppTest, "_run", run_or_raise)
 
 
 @pytest.fixture(autouse=True)
@@ -137,22 +155,52 @@ def open_app(request: pytest.FixtureRequest, cached_folder: list[str | None]) ->
     return open_app
 
 
+@pytest.fixture
+def open_shipped(open_app: Callable[..., "AppTest"], monkeypatch: pytest.MonkeyPatch) -> Callable[..., "AppTest"]:
+    """`open_app` on the models that everybody gets."""
+    from model.checkpoints.store import CHECKPOINTS_VARIABLE
+
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(SHIPPED))
+    return open_app
+
+
+@pytest.fixture(scope="session")
+def run_at(translator: "Translator") -> Callable[..., "Run"]:
+    """The run of the tiny model on SOURCE and TEXT, at a place, with changes."""
+    from model.run import Run
+
+    @cache
+    def traced(*changes: Any) -> Any:
+        return translator.trace(SOURCE, TEXT, interventions=changes)
+
+    def run_at(kind: str = "encoder_self", layer: int = 0, head: int = 0, *changes: Any) -> Run:
+        return Run.of(translator, traced(*changes), kind, layer, head)
+
+    return run_at
+
+
 @pytest.fixture(scope="session")
 def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a random language model, a masked one, and a translator that does not divide its scores."""
-    from model.checkpoints.store import save_checkpoint
-    from model.checkpoints.tokenizer import train_tokenizer
     from model.network.config import TransformerConfig
     from tests.model.checkpoints.test_language_model import MODERN
+
+    folder = tmp_path_factory.mktemp("families")
+    unscaled = TransformerConfig(d_model=32, n_heads=4, d_ff=16, max_len=48, scale_scores=False)
+    for name, config, layers in (("lm", MODERN, (0, 2)), ("mlm", MODERN, (2, 0)), ("unscaled", unscaled, (1, 1))):
+        save_random(folder / name, config, *layers)
+    return folder
+
+
+def save_random(folder: Path, config: Any, encoders: int, decoders: int) -> None:
+    """A random model with so many layers, and a vocabulary of 312 pieces; an encoder alone has a mask token."""
+    from model.checkpoints.store import save_checkpoint
+    from model.checkpoints.tokenizer import train_tokenizer
     from tests.model.tiny import SENTENCES, random_model
 
-    folder, lines = tmp_path_factory.mktemp("families"), [source for source, _ in SENTENCES]
-    unscaled = TransformerConfig(vocab_size=312, d_model=32, n_heads=4, d_ff=16, max_len=48, scale_scores=False)
-    for name, config, layers in (("lm", MODERN, (0, 2)), ("mlm", MODERN, (2, 0)), ("unscaled", unscaled, (1, 1))):
-        tokenizer = train_tokenizer(lines, 312, masked=name == "mlm")
-        model = random_model(replace(config, vocab_size=312, n_encoder_layers=layers[0], n_decoder_layers=layers[1]))
-        save_checkpoint(folder / name, model, tokenizer, dict(model.named_parameters()))
-    return folder
+    tokenizer = train_tokenizer([source for source, _ in SENTENCES], 312, masked=not decoders)
+    model = random_model(replace(config, vocab_size=312, n_encoder_layers=encoders, n_decoder_layers=decoders))
+    save_checkpoint(folder, model, tokenizer, dict(model.named_parameters()))
 
 
 @pytest.fixture(scope="session")
@@ -173,3 +221,22 @@ def open_family(
 
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(families))
     return open_app
+
+
+@pytest.fixture(scope="session")
+def family_run(families: Path, others: dict[str, str]) -> Callable[[str], "Run"]:
+    """The run of a model of `families` or `others`, at head 2 of the last layer of its first kind of attention."""
+    from model.checkpoints.store import load_checkpoint
+    from model.needs import Need
+    from model.run import Continuation, Place, Request, Run
+
+    @cache
+    def family_run(name: str) -> Run:
+        opened = load_checkpoint(others.get(name, str(families / name)), "cpu")
+        target = "Zwei Hunde." if Need.CROSS_ATTENTION in opened.features else None
+        writes = Continuation(4) if Need.LANGUAGE_MODEL in opened.features else None
+        kind = opened.kinds[0]
+        request = Request("Two dogs run.", target, continuation=writes)
+        return Run.start(opened, request, Place(kind.name, kind.layers[-1], 2))
+
+    return family_run

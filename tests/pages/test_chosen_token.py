@@ -12,11 +12,11 @@ from pages.frame.address.url import RENAMED
 from pages.frame.bar.search import tokens_of
 from pages.views.beyond import since_2017
 from pages.views.chosen_token import first_key, first_query, key_of, query_of
-from pages.views.model import layer_by_layer, tokens_and_embeddings
+from pages.views.model import layer_by_layer, tokens_and_embeddings, whole_model
 from pages.widgets import controls
+from tests.pages.conftest import TYPED
+from tests.viz.payload import unpack
 from viz.tokens import ARROW, word
-
-TYPED = {"source": "a dog and a cat", "target": "Typed", "typed": "Ein Hund mit einer Katze."}
 
 
 @pytest.mark.parametrize(
@@ -90,15 +90,16 @@ def test_a_click_keeps_the_token_until_its_text_is_another_one(
 @pytest.mark.parametrize("name", RENAMED)
 def test_a_row_in_an_older_link_is_the_chosen_token(open_app: Callable, name: str) -> None:
     app = open_app("pages/temperature.py", **TYPED, **{name: "2"})
-    assert not app.exception
     assert app.number_input(key="query").value == 2
 
 
-@pytest.mark.parametrize(("kind", "stack"), [("Encoder self", "encoder"), ("Cross", "decoder")])
-def test_layer_by_layer_begins_with_the_chosen_token(open_app: Callable, kind: str, stack: str) -> None:
-    app = open_app("pages/layer_by_layer.py", **TYPED, kind=kind, query="2")
-    assert app.segmented_control(key="layers_stack").value == stack
-    assert app.selectbox(key="layers_token").value == 2
+@pytest.mark.parametrize(("kind", "stack"), [("encoder_self", "encoder"), ("cross", "decoder")])
+def test_layers_and_the_whole_model_begin_with_the_chosen_token(run_at: Callable, kind: str, stack: str) -> None:
+    run = replace(run_at(kind), query=2)
+    assert layer_by_layer.STACK.offer(run, {}).start == stack
+    assert layer_by_layer.TOKEN.offer(run, {"stack": stack}).start == 2
+    header, _ = unpack(whole_model.figure(run).shows["whole_model"].drawing.data)
+    assert header["chosen"]["positions"][stack] == 2
 
 
 @pytest.mark.parametrize(("family", "after"), [("mlm", 0), ("lm", 1)])

@@ -1,7 +1,8 @@
-"""The page on decoding without a browser: its numbers are the run's, its tabs hold at the extremes."""
+"""Decoding: steps, searches, samples and costs are the model's, of a translator and of a language model."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,226 +12,172 @@ from model.generation.beam_tree import beam_tree
 from model.generation.sampling import Sampling, logits_at_attention_temperature, sample_texts, two_temperatures
 from model.generation.search import beam_search, length_penalty
 from model.generation.step_cost import cached_step, uncached_step
-from model.interventions import MaskEdit
-from model.interventions.link import encode
-from model.network.config import EOS
+from model.interventions import AttentionTemperature, MaskEdit
+from model.run import Continuation, Place, Request, Run
 from pages import page_of
-from tests.pages.figures import figure, numbers, words
-from tests.pages.test_pages import holds
-
-if TYPE_CHECKING:
-    from model.checkpoints.translator import Translator
+from pages.views.model import decoding
+from tests.pages.conftest import TYPED
+from tests.pages.figures import figure, lines, maps, numbers
 
 PAGE = "pages/decoding.py"
-TABS = [view.title for view in page_of(PAGE).views]
-SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
+PROMPT, NEW = "Two dogs run", 6
 
 
-def ids_of(translator: "Translator") -> list[int]:
-    return [*translator.tokenizer.encode(SOURCE), EOS]
+@pytest.fixture(scope="module")
+def continued(families: Path) -> Callable[..., Run]:
+    """The run of a language model that writes NEW tokens after PROMPT, in layer 1, with changes."""
+    opened = load_checkpoint(str(families / "lm"), "cpu")
+
+    def continued(head: int = 2, *changes: Any) -> Run:
+        request = Request(PROMPT, interventions=changes, continuation=Continuation(NEW))
+        return Run.start(opened, request, Place("decoder_self", 1, head))
+
+    return continued
 
 
-def typed(open_app: Callable, **query: str):
-    app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, **query)
-    assert not app.exception
-    return app
+def start_of(run: Run) -> list[int]:
+    """What its text is written after: the source, or the prompt."""
+    return [*run.trace.src_ids] or run.opened.tokenizer.encode(PROMPT)
 
 
-def table(app, column: str):
-    return next(frame.value for frame in app.dataframe if column in frame.value)
+def shares(result: Any, name: str) -> list[np.ndarray]:
+    return [numbers(bar["x"]) for bar in figure(result, name)["data"]]
 
 
-def test_a_step_shows_its_row_of_the_run(open_app: Callable, translator: "Translator") -> None:
-    app = typed(open_app, layer="1", head="2", part="Token by token", **{"decoding-step": "4"})
-    trace = translator.trace(SOURCE, TEXT)
-    shares = numbers(figure(app, "decoding-next")["data"][0]["x"])
-    expected = [candidate.probability for candidate in trace.candidates[4]]
-    assert shares[:10] == pytest.approx(expected)
-    assert shares.sum() == pytest.approx(1)
-    for which, weights in (
-        ("last", trace.attention("cross", 1).pattern[:, 4].mean(axis=0)),
-        ("head", trace.attention("cross", 1).pattern[2, 4]),
-    ):
-        app.segmented_control(key="alignment").set_value(which).run()
-        assert numbers(figure(app, "decoding-source")["data"][0]["y"]) == pytest.approx(weights)
+def test_a_step_shows_its_row_of_the_run(run_at: Callable, continued: Callable) -> None:
+    """Of a translation what it looks at in the source, of a continuation in its own text."""
+    for run, kind, row in ((run_at("cross", 1, 2), "cross", 4), (continued(), "decoder_self", 4)):
+        row += run.trace.first_written
+        found = shares(decoding.one_step(run, step=4), "next")[0]
+        assert found[:10] == pytest.approx([candidate.probability for candidate in run.trace.candidates[row]])
+        assert found.sum() == pytest.approx(1)
+        pattern = run.trace.attention(kind, 1).pattern
+        seen = len(run.trace.src_tokens) or row + 1
+        for which, weights in (("last", pattern[:, row].mean(axis=0)), ("head", pattern[2, row])):
+            drawn = lines(decoding.one_step(run, step=4, weights=which), "source")[0]
+            assert drawn == pytest.approx(weights[:seen], abs=1e-6)
+            assert drawn.sum() == pytest.approx(1, abs=1e-5)
+    assert decoding.one_step.offers(continued())["step"].limits == (0, NEW)
 
 
-def test_the_table_of_finished_sentences_is_the_plain_search(open_app: Callable, translator: "Translator") -> None:
-    app = typed(open_app, part="Beam", **{"decoding-beam": "3"})
-    app.select_slider(key="decoding-alpha").set_value(1.5).run()
-    (expected,) = beam_search(translator.model, [ids_of(translator)], 3, 1.5)
-    shown = table(app, "score").head(3)
-    assert list(shown["log p(Y | X)"]) == pytest.approx([h.log_probability for h in expected], abs=1e-4)
-    assert list(shown["score"]) == pytest.approx([h.score for h in expected], abs=1e-4)
-    assert list(shown["length |Y|"]) == [len(h.tokens) for h in expected]
-    assert list(shown["lp(Y)"]) == pytest.approx([length_penalty(len(h.tokens), 1.5) for h in expected])
+def test_the_table_of_finished_sentences_is_the_plain_search(run_at: Callable) -> None:
+    run = run_at()
+    (expected,) = beam_search(run.opened.model, [start_of(run)], 3, 1.5)
+    shown = decoding.beam_search(run, beam=3, alpha=1.5).shows["hypotheses"].head(3)
+    assert list(shown["log p(Y | X)"]) == pytest.approx([one.log_probability for one in expected], abs=1e-4)
+    assert list(shown["score"]) == pytest.approx([one.score for one in expected], abs=1e-4)
+    assert list(shown["length |Y|"]) == [len(one.tokens) for one in expected]
+    assert list(shown["lp(Y)"]) == pytest.approx([length_penalty(len(one.tokens), 1.5) for one in expected])
 
 
-def test_the_beams_attention_follows_the_chosen_sentence(open_app: Callable, translator: "Translator") -> None:
-    app = typed(open_app, part="Beam", layer="1", head="3")
-    tree = beam_tree(translator.model, ids_of(translator), 4)
+def test_the_search_of_a_continuation_is_the_plain_one(continued: Callable) -> None:
+    run = continued(3)
+    tree = beam_tree(run.opened.model, start_of(run), 2, NEW)
+    found = [tree.hypothesis(tree.ends[place], 0) for place in tree.ranking(0.6)]
+    shown = decoding.beam_search(run, beam=2).shows["hypotheses"]
+    assert list(shown["log p(Y | X)"]) == pytest.approx([one.log_probability for one in found])
+    assert list(shown["continuation"]) == [run.opened.tokenizer.decode(list(one.tokens)) for one in found]
+    alone = decoding.beam_search(run, beam=1)
+    assert alone.facts["own"], "a beam of one is the run's own greedy one"
+    first = run.trace.first_written
+    again = run.attention.pattern[3, first : first + NEW, : first + NEW]
+    assert maps(alone, "beam-attention")[0] == pytest.approx(again, abs=1e-5)
+
+
+def test_the_beams_attention_follows_the_chosen_sentence(open_app: Callable, run_at: Callable) -> None:
+    app, run = open_app(PAGE, **TYPED, part="Beam", layer="1", head="3"), run_at()
+    tree = beam_tree(run.opened.model, start_of(run), 4)
     for rank in (0, 2):
         app.selectbox(key="decoding-hypothesis").set_value(rank).run()
-        weights = numbers(figure(app, "decoding-beam-attention")["data"][0]["z"])
+        weights = maps(app, "decoding-beam-attention")[0]
         assert weights == pytest.approx(tree.attention[tree.ranking(0.6)[rank]][1, 3])
 
 
-def test_greedy_and_beam_stand_side_by_side(open_app: Callable, translator: "Translator") -> None:
-    app = typed(open_app, part="Greedy")
-    found = [beam_search(translator.model, [ids_of(translator)], size)[0][0] for size in (1, 4)]
-    lines = [numbers(line["y"]) for line in figure(app, "decoding-race")["data"]]
-    assert [len(line) for line in lines] == [len(hypothesis.tokens) for hypothesis in found]
-    assert [line[-1] for line in lines] == pytest.approx([h.log_probability for h in found], rel=1e-5)
-    probabilities = table(app, "greedy")["p"].dropna()
+def test_greedy_and_beam_stand_side_by_side(run_at: Callable) -> None:
+    run = run_at()
+    result = decoding.greedy_search(run)
+    found = [beam_search(run.opened.model, [start_of(run)], size)[0][0] for size in (1, 4)]
+    drawn = lines(result, "race")
+    assert [len(line) for line in drawn] == [len(one.tokens) for one in found]
+    assert [line[-1] for line in drawn] == pytest.approx([one.log_probability for one in found], rel=1e-5)
+    probabilities = result.shows["steps"]["p"].dropna()
     assert np.log(probabilities).sum() == pytest.approx(found[0].log_probability, rel=1e-5)
+    assert result.facts["same"] == (found[0].tokens == found[1].tokens)
 
 
-def test_samples_are_the_seeds_and_again_takes_the_next(open_app: Callable, translator: "Translator") -> None:
-    app = typed(open_app, part="Sampling", **{"decoding-step": "2"})
-    for seed in (0, 1):
-        expected = sample_texts(translator.model, ids_of(translator), Sampling(), seed, 5)
-        assert list(table(app, "sample")["log p(Y | X)"]) == pytest.approx([d.log_probability for d in expected])
-        own, after = (numbers(bar["x"]) for bar in figure(app, "decoding-draw")["data"])
-        assert own == pytest.approx(expected[0].draws[2].before)
-        assert after == pytest.approx(expected[0].draws[2].after)
-        assert app.query_params.get("decoding-seed", "0") == str(seed)
-        next(button for button in app.button if button.label == "Sample again").click().run()
+def test_samples_are_the_seeds_and_again_takes_the_next(
+    open_app: Callable, run_at: Callable, continued: Callable
+) -> None:
+    app = open_app(PAGE, **TYPED, part="Sampling", **{"decoding-step": "2"})
+    next(button for button in app.button if button.label == "Sample again").click().run()
+    assert app.query_params["decoding-seed"] in ("1", ["1"])
+    for run, limit in ((run_at(), ()), (continued(), (NEW,))):
+        for seed in (0, 1):
+            expected = sample_texts(run.opened.model, start_of(run), Sampling(), seed, 5, *limit)
+            result = decoding.samples(run, seed=seed, step=2)
+            assert list(result.shows["samples"]["log p(Y | X)"]) == pytest.approx(
+                [one.log_probability for one in expected]
+            )
+            own, after = shares(result, "draw")
+            assert own == pytest.approx(expected[0].draws[2].before)
+            assert after == pytest.approx(expected[0].draws[2].after)
+    cut = decoding.samples(run_at(), top_k=3)
+    assert (shares(cut, "draw")[1] > 0).sum() == (cut.facts["look"].after > 0).sum() == 3
 
 
-def test_top_k_cuts_all_but_k(open_app: Callable) -> None:
-    app = typed(open_app, part="Sampling")
-    app.number_input(key="decoding-top-k").set_value(3).run()
-    _, after = (numbers(bar["x"]) for bar in figure(app, "decoding-draw")["data"])
-    assert (after > 0).sum() == 3
-    assert "drawn from 3 of 360 tokens" in words(app)
+def test_two_temperatures_are_told_apart(run_at: Callable, continued: Callable) -> None:
+    run = run_at()
+    inside = logits_at_attention_temperature(run.opened.model, run.trace, 2.0)[1]
+    expected = [np.exp(logits.astype(float)) for logits in (run.trace.logits[1], run.trace.logits[1] / 2, inside)]
+    drawn = shares(decoding.temperatures(run, step=1), "two-temperatures")
+    for bars, powers in zip(drawn, expected, strict=True):
+        assert bars.sum() == pytest.approx(1)
+        assert np.isin(np.round(bars[:-1], 9), np.round(powers / powers.sum(), 9)).all()
+    run = continued()
+    values = two_temperatures(run.opened.model, run.trace, run.trace.first_written + 2, 2.0)
+    drawn = shares(decoding.temperatures(run, step=2), "two-temperatures")
+    for bars, probabilities in zip(drawn, values.values(), strict=True):
+        assert np.isin(np.round(bars[:-1], 9), np.round(probabilities, 9)).all()
 
 
-def test_two_temperatures_are_told_apart(open_app: Callable, translator: "Translator") -> None:
-    app = typed(open_app, part="Two temperatures", **{"decoding-step": "1"})
-    trace = translator.trace(SOURCE, TEXT)
-    inside = logits_at_attention_temperature(translator.model, trace, 2.0)[1]
-    run, output, attention = (bar for bar in figure(app, "decoding-two-temperatures")["data"])
-    for bar, logits in ((run, trace.logits[1]), (output, trace.logits[1] / 2), (attention, inside)):
-        powers = np.exp(logits.astype(np.float64))
-        found = numbers(bar["x"])
-        assert found.sum() == pytest.approx(1)
-        assert np.isin(np.round(found[:-1], 9), np.round(powers / powers.sum(), 9)).all()
-
-
-def test_cost_is_counted_at_once_and_measured_when_asked(open_app: Callable, translator: "Translator") -> None:
-    app = typed(open_app, part="Cost")
-    uncached, cached = (numbers(line["y"]) for line in figure(app, "decoding-counted")["data"])
-    n_src = len(ids_of(translator))
-    assert list(cached) == [cached_step(translator.model.config, n_src, t) for t in range(1, 97)]
-    assert list(uncached) == [uncached_step(translator.model.config, n_src, t) for t in range(1, 97)]
+def test_cost_is_counted_at_once_and_measured_when_asked(
+    open_app: Callable, run_at: Callable, continued: Callable
+) -> None:
+    app, config = open_app(PAGE, **TYPED, part="Cost"), run_at().opened.config
+    for drawn, count in zip(lines(app, "decoding-counted"), (uncached_step, cached_step), strict=True):
+        assert list(drawn) == [count(config, len(start_of(run_at())), t) for t in range(1, 97)]
     next(button for button in app.button if button.label == "Measure").click().run()
-    assert not app.exception
-    assert all((numbers(line["y"]) > 0).all() for line in figure(app, "decoding-measured")["data"])
-    assert "**the same tokens**" in words(app)
+    assert all((times > 0).all() for times in lines(app, "decoding-measured"))
+    config, result = continued().opened.config, decoding.cost(continued())
+    assert list(lines(result, "counted")[1]) == [cached_step(config, 0, t) for t in range(1, config.max_len)]
+    assert result.facts["same"], "with and without the cache the same tokens"
 
 
-def test_a_temperature_in_attention_takes_part_in_the_search(open_app: Callable) -> None:
-    cold = table(typed(open_app, part="Beam"), "score")
-    hot = table(typed(open_app, part="Beam", tau="5", scope="Everywhere"), "score")
-    assert list(cold["log p(Y | X)"]) != list(hot["log p(Y | X)"])
-
-
-PROMPT = "Two dogs run"
-NEW = 6
-
-
-@pytest.fixture
-def language_model(families):
-    return load_checkpoint(str(families / "lm"), "cpu")
-
-
-@pytest.fixture
-def continued(open_family: Callable) -> Callable:
-    def open_continued(**query: str):
-        app = open_family(PAGE, **{"checkpoint": "lm", "source": PROMPT, "new_tokens": str(NEW)} | query)
-        assert not app.exception
-        assert holds(app) == 3
-        return app
-
-    return open_continued
-
-
-def test_a_step_of_a_continuation_is_a_row_after_the_prompt(continued: Callable, language_model) -> None:
-    app = continued(part="Token by token", layer="1", head="2", **{"decoding-step": "4"})
-    trace = language_model.trace(PROMPT, max_new_tokens=NEW)
-    row = len(language_model.tokenizer.encode(PROMPT)) + 4
-    assert app.slider(key="decoding-step").max == NEW
-    shares = numbers(figure(app, "decoding-next")["data"][0]["x"])
-    assert shares[:10] == pytest.approx([candidate.probability for candidate in trace.candidates[row]])
-    for which, weights in (
-        ("head", trace.attention("decoder_self", 1).pattern[2, row]),
-        ("last", trace.attention("decoder_self", 1).pattern[:, row].mean(axis=0)),
-    ):
-        app.segmented_control(key="alignment").set_value(which).run()
-        shown = numbers(figure(app, "decoding-source")["data"][0]["y"])
-        assert shown == pytest.approx(weights[: row + 1], abs=1e-6)
-        assert shown.sum() == pytest.approx(1, abs=1e-5)
-
-
-def test_the_search_of_a_continuation_is_the_plain_one_with_its_attention(continued: Callable, language_model) -> None:
-    app = continued(part="Beam", layer="1", head="3", **{"decoding-beam": "2"})
-    trace, prompt = language_model.trace(PROMPT, max_new_tokens=NEW), language_model.tokenizer.encode(PROMPT)
-    tree = beam_tree(language_model.model, prompt, 2, NEW)
-    order = tree.ranking(0.6)
-    shown = table(app, "score")
-    assert list(shown["log p(Y | X)"]) == pytest.approx(
-        [tree.hypothesis(tree.ends[i], 0).log_probability for i in order]
+def test_a_temperature_in_attention_takes_part_in_the_search(run_at: Callable) -> None:
+    cold, hot = (
+        decoding.beam_search(run_at("cross", 0, 0, *changes)).shows["hypotheses"]["log p(Y | X)"]
+        for changes in ((), (AttentionTemperature(5.0),))
     )
-    assert list(shown["continuation"]) == [
-        language_model.tokenizer.decode(list(tree.hypothesis(tree.ends[i], 0).tokens)) for i in order
-    ]
-    weights = numbers(figure(app, "decoding-beam-attention")["data"][0]["z"])
-    assert weights == pytest.approx(tree.attention[order[0]][1, 3])
-    app.slider(key="decoding-beam").set_value(1).run()
-    assert "is the continuation of “Token by token”" in words(app), "a beam of one is the run's own greedy one"
-    again = trace.attention("decoder_self", 1).pattern[3, len(prompt) : len(prompt) + NEW, : len(prompt) + NEW]
-    assert numbers(figure(app, "decoding-beam-attention")["data"][0]["z"]) == pytest.approx(again, abs=1e-5)
+    assert list(cold) != list(hot)
 
 
-def test_samples_and_temperatures_of_a_continuation_are_the_models(continued: Callable, language_model) -> None:
-    app = continued(part="Sampling", **{"decoding-step": "2"})
-    prompt = language_model.tokenizer.encode(PROMPT)
-    expected = sample_texts(language_model.model, prompt, Sampling(), 0, 5, NEW)
-    assert list(table(app, "sample")["log p(Y | X)"]) == pytest.approx([one.log_probability for one in expected])
-    own, after = (numbers(bar["x"]) for bar in figure(app, "decoding-draw")["data"])
-    assert own == pytest.approx(expected[0].draws[2].before)
-    assert after == pytest.approx(expected[0].draws[2].after)
-    trace = language_model.trace(PROMPT, max_new_tokens=NEW)
-    values = two_temperatures(language_model.model, trace, len(prompt) + 2, 2.0)
-    app = continued(part="Two temperatures", **{"decoding-step": "2"})
-    for bar, expected in zip(figure(app, "decoding-two-temperatures")["data"], values.values(), strict=True):
-        assert np.isin(np.round(numbers(bar["x"])[:-1], 9), np.round(expected, 9)).all()
-
-
-def test_the_cost_of_a_language_model_has_no_source(continued: Callable, language_model) -> None:
-    app = continued(part="Cost")
-    _, cached = (numbers(line["y"]) for line in figure(app, "decoding-counted")["data"])
-    config = language_model.model.config
-    assert list(cached) == [cached_step(config, 0, t) for t in range(1, config.max_len)]
-    formula = next(element.value for element in app.latex if "cache" in element.value)
-    assert "h_{kv}" in formula
-    assert "(t+n)" not in formula
-    assert "3d" in formula
-    assert "encoder" not in words(app)
-    next(button for button in app.button if button.label == "Measure").click().run()
-    assert "**the same tokens**" in words(app)
-
-
-@pytest.mark.parametrize("part", TABS)
-@pytest.mark.parametrize("query", [{"new_tokens": "0"}, {"source": "Two dogs run. " * 12, "new_tokens": "60"}])
-def test_a_prompt_alone_and_one_that_fills_the_model(continued: Callable, part: str, query: dict[str, str]) -> None:
-    app = continued(part=part, **query)
-    assert "ranslation" not in words(app)
+@pytest.mark.parametrize(("source", "new"), [(PROMPT, 0), ("Two dogs run. " * 12, 60)])
+def test_a_prompt_alone_and_one_that_fills_the_model(source: str, new: int, families: Path) -> None:
+    opened = load_checkpoint(str(families / "lm"), "cpu")
+    request = Request(opened.truncate(source), continuation=Continuation(new))
+    run = Run.start(opened, request, Place("decoder_self", 1, 2))
+    for view in page_of(PAGE).views:
+        assert view(run).blocks, view.title
 
 
 def test_a_search_repeats_a_change_that_needs_every_row(continued: Callable) -> None:
     """Cells of a mask are numbered by row, which a cached step does not have."""
-    change = MaskEdit(forbid=((4, 0), (5, 1), (6, 2)), kind="decoder_self")
-    app = continued(part="Beam", changes=encode((change,)), kept="1", **{"decoding-beam": "1"})
-    assert "is the continuation of “Token by token”" in words(app)
-    assert "this step of cached decoding" not in words(app)
+    run = continued(2, MaskEdit(forbid=((4, 0), (5, 1), (6, 2)), kind="decoder_self"))
+    assert decoding.beam_search(run, beam=1).facts["own"]
+    assert not decoding.one_step(run).facts["cached"]
+
+
+def test_on_a_projector_a_line_of_tokens_stands_above_the_picture_it_belongs_to(open_app: Callable) -> None:
+    app = open_app("pages/decoding.py", part="Token by token", present="true")
+    components = [found.proto.component_name for found in app.get("bidi_component")]
+    assert components.count("chips") == len(app.get("plotly_chart")) == 1

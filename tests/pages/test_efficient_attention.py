@@ -1,161 +1,136 @@
-"""Efficient attention: tiles, sums, features and costs that are drawn are those of the chosen head and model."""
+"""Efficient attention: tiles, features, patterns and costs are those of the chosen head and model."""
 
-import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from model.analysis.mechanisms.flash import flash_attention
 from model.analysis.mechanisms.linear_attention import linear_attention, sweep_features
+from model.analysis.mechanisms.sparse_patterns import SizeSweep, measure_kept, pattern_sizes
 from model.background import attention_costs as costs
 from model.background.layer_size import layer_sizes
 from model.background.stopwatch import fit_power, measure
+from model.interventions import PatternMask, UniformAttention
 from model.trace import KIND_TITLES as KINDS
+from pages.views.beyond import efficient_attention as views
 from pages.views.beyond import timing
-from tests.pages.figures import figure, numbers, words
-
-pytest.importorskip("streamlit")
+from pages.views.beyond.efficient_attention import BLOCK, STRIDED, WINDOW, smallest_size
+from tests.pages.conftest import SOURCE
+from tests.pages.figures import figure, lines, maps, numbers, words
 
 PAGE = "pages/efficient_attention.py"
-SOURCE, TARGET = "A dog runs and a cat sat.", "Ein Hund rennt."
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_a_step_draws_its_tile_and_the_output_so_far(name: str, open_app: Callable, translator) -> None:
-    app = open_app(PAGE, **place(KINDS[name]), flash_tile="2 × 2", flash_step="4")
-    assert not app.exception
-    attention = translator.trace(SOURCE, TARGET).attention(name, 1)
-    run = flash_attention(attention, 2, 2)
-    (top, bottom), (left, right) = run.rows[3], run.columns[3]
-    tile = numbers(figure(app, "efficient_attention-tile")["data"][0]["z"])
-    assert np.isfinite(tile).sum() == attention.mask[2, top:bottom, left:right].sum()
-    np.testing.assert_allclose(tile[top:bottom, left:right], run.scores[top:bottom, left:right], rtol=1e-5)
-    np.testing.assert_allclose(
-        numbers(figure(app, "efficient_attention-output")["data"][0]["z"]), run.o[4], rtol=1e-4, atol=1e-6
-    )
-    assert app.dataframe[0].value["ℓ after"].tolist() == run.l[4, top:bottom].tolist()
-    said = words(app)
-    assert f"{run.tile_bytes:,} bytes" in said
-    assert f"{len(run.rows)} of {len(run.rows) + len(run.skipped)} tiles were read" in said
-    assert "a change in this run" not in said
-    assert ("masked as a whole and skipped" in said) == (name == "decoder_self")
-
-
-def test_another_tile_size_keeps_to_the_steps_there_are(open_app: Callable) -> None:
-    app = open_app(PAGE, source=SOURCE, flash_tile="2 × 2", flash_step="20")
-    app.session_state["flash_tile"] = 8
-    app.run()
-    assert not app.exception
-    step, steps = re.search(r"Tile (\d+)\D+of (\d+)", words(app)).groups()
-    assert step == steps
-
-
-def test_weights_changed_after_q_and_k_are_said_to_differ(open_app: Callable) -> None:
-    app = open_app(PAGE, source=SOURCE, changes="uniform@encoder_self", kept="1")
-    assert not app.exception
-    assert "a change in this run acts on the scores or weights after q and k" in words(app)
-
-
-def place(kind: str) -> dict[str, str]:
-    return {"source": SOURCE, "target": "Typed", "typed": TARGET, "kind": kind, "layer": "1", "head": "2"}
+FAMILIES = "lm", "mlm", "GPT-2", "Gemma 2"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_errors_and_maps_of_linear_attention_are_those_of_the_head(kind: str, open_app: Callable, translator) -> None:
-    query = {"efficient": "Linear attention", "linear_features": "32", "linear_draw": "3"}
-    app = open_app(PAGE, **place(KINDS[kind]), **query)
-    assert not app.exception
-    attention = translator.trace(SOURCE, TARGET).attention(kind, 1)
-    sweep, run = sweep_features(attention, 2), linear_attention(attention, 2, 32, 3)
-    drawn = (("efficient_attention-weights", sweep.weights_band), ("efficient_attention-z", sweep.z_band))
-    for error, (key, (low, median, high)) in zip((0, 1), drawn, strict=True):
-        lines = figure(app, key)["data"]
-        for line, expected in zip(lines, (high, low, median), strict=False):
+def test_a_step_draws_its_tile_and_the_output_so_far(kind: str, run_at: Callable) -> None:
+    run = run_at(kind, 1, 2)
+    result, tiled = views.flash(run, tile=2, step=4), flash_attention(run.attention, 2, 2)
+    (top, bottom), (left, right) = tiled.rows[3], tiled.columns[3]
+    panels = {"S": "x", "K": "x2", "V": "x3", "Q": "x4", "m": "x5", "ℓ": "x6", "O": "x7"}
+    drawn = {name: [one for one in figure(result, "tile")["data"] if one["xaxis"] == x] for name, x in panels.items()}
+    tile = numbers(drawn["S"][0]["z"])
+    assert np.isfinite(tile).sum() == run.attention.mask[2, top:bottom, left:right].sum()
+    np.testing.assert_allclose(tile[top:bottom, left:right], tiled.scores[top:bottom, left:right], rtol=1e-5)
+    q, k, v = (each[2] for each in (run.attention.q, run.attention.k, run.attention.v))
+    for name, whole, inside in (
+        ("Q", q, np.s_[top:bottom]),
+        ("K", k.T, np.s_[:, left:right]),
+        ("V", v.T, np.s_[:, left:right]),
+    ):
+        block, others = (numbers(one["z"]) for one in drawn[name])
+        assert np.array_equal(block[inside], whole[inside]), f"{name} in fast memory"
+        assert np.isfinite(block).sum() == whole[inside].size
+        assert np.array_equal(np.where(np.isnan(block), others, block), whole)
+    seen = np.where(np.isfinite(tiled.m[4]), tiled.m[4], np.nan)
+    np.testing.assert_allclose(numbers(drawn["m"][0]["z"])[:, 0], seen, rtol=1e-6)
+    np.testing.assert_allclose(numbers(drawn["ℓ"][0]["x"]), tiled.l[4])
+    np.testing.assert_allclose(numbers(drawn["O"][0]["z"]), tiled.o[4], rtol=1e-4, atol=1e-6)
+    assert result.shows["sums"]["ℓ after"].tolist() == tiled.l[4, top:bottom].tolist()
+    facts = result.facts
+    assert (facts["tile_bytes"], facts["read"], facts["skipped"]) == (
+        tiled.tile_bytes,
+        len(tiled.rows),
+        len(tiled.skipped),
+    )
+    assert (facts["skipped"] > 0, facts["unexplained"]) == (kind == "decoder_self", False)
+
+
+def test_weights_changed_after_q_and_k_are_no_rounding_and_no_error_that_features_remove(run_at: Callable) -> None:
+    run = run_at("encoder_self", 0, 0, UniformAttention("encoder_self"))
+    assert views.flash(run).facts["unexplained"]
+    assert (views.linear(run).facts["limited"], views.linear(run_at()).facts["limited"]) == (True, False)
+
+
+@pytest.mark.parametrize("where", [*KINDS, *FAMILIES])
+def test_errors_and_maps_of_linear_attention_are_those_of_the_head(
+    where: str, run_at: Callable, family_run: Callable
+) -> None:
+    run = run_at(where, 1, 2) if where in KINDS else family_run(where)
+    attention, result = run.attention, views.linear(run, features=32, draw=3)
+    sweep, made = sweep_features(attention, 2), linear_attention(attention, 2, 32, 3)
+    for name, (low, median, high), errors in (
+        ("weights", sweep.weights_band, made.weight_errors),
+        ("z", sweep.z_band, made.z_errors),
+    ):
+        drawn = figure(result, name)["data"]
+        for line, expected in zip(drawn, (high, low, median), strict=False):
             np.testing.assert_allclose(numbers(line["y"]), expected, rtol=1e-9)
             assert list(numbers(line["x"])) == sweep.features.tolist()
-        np.testing.assert_allclose(numbers(lines[3]["y"]), (run.weight_errors, run.z_errors)[error][0])
+        np.testing.assert_allclose(numbers(drawn[3]["y"]), errors[0])
     mask = attention.mask[2]
-    maps = [trace for trace in figure(app, "efficient_attention-maps")["data"] if "coloraxis" in trace]
-    for trace, weights in zip(maps, (run.exact, run.random, run.elu), strict=True):
-        np.testing.assert_allclose(numbers(trace["z"]), np.where(mask, weights, np.nan), rtol=1e-5)
-    said = words(app)
-    assert f"{sweep.z_band[1, 0]:.1%} with 4 features and {sweep.z_band[1, -1]:.1%} with 1,024" in said
-    enough = sweep.enough(0.1)
-    assert ("No number of features" in said) == (enough is None)
-    assert enough is None or f"**{enough:,} is the smallest number" in said
-    assert "More features cannot remove" not in said
-    assert "Without any matrix of weights" in said
-    (queries, keys), (_, d_k, d_v) = mask.shape, (0, attention.d_k, attention.v.shape[-1])
-    assert app.dataframe[0].value["multiply-adds"].tolist() == [
+    for drawn, weights in zip(maps(result, "maps"), (made.exact, made.random, made.elu), strict=True):
+        np.testing.assert_allclose(drawn, np.where(mask, weights, np.nan), rtol=1e-5)
+    assert result.facts["z_errors"] == (sweep.z_band[1, 0], sweep.z_band[1, -1])
+    assert result.facts["enough"] == sweep.enough(0.1)
+    assert result.facts["limited"] == (sweep.weights_limit > views.NO_ROUNDING) <= (attention.softcap is not None)
+    (queries, keys), d_k, d_v = mask.shape, attention.d_k, attention.v.shape[-1]
+    assert result.shows["work"]["multiply-adds"].tolist() == [
         queries * keys * (d_k + d_v),
         (queries + keys) * 32 * (d_v + 1 + d_k),
         (queries + keys) * d_k * (d_v + 1),
     ]
 
 
-def test_a_change_after_q_and_k_is_an_error_that_features_cannot_remove(open_app: Callable) -> None:
-    app = open_app(PAGE, source=SOURCE, efficient="Linear attention", changes="uniform@encoder_self", kept="1")
-    assert not app.exception
-    assert "More features cannot remove all of it" in words(app)
-
-
 @pytest.mark.parametrize(
-    ("kind", "memory", "part"),
+    ("where", "memory"),
     [
-        ("encoder_self", "All", "memory"),
-        ("decoder_self", "Cache or state", "cache"),
-        ("cross", "Parameters", "parameters"),
+        *(("encoder_self", "memory"), ("decoder_self", "cache"), ("cross", "parameters")),
+        *(("lm", "memory"), ("GPT-2", "cache"), ("Gemma 2", "parameters")),
     ],
 )
 def test_costs_are_counted_from_the_models_sizes(
-    kind: str, memory: str, part: str, open_app: Callable, translator
+    where: str, memory: str, run_at: Callable, family_run: Callable
 ) -> None:
-    query = {"cost_n": "100,000", "cost_window": "128", "cost_features": "64", "cost_bytes": "bf16"}
-    app = open_app(PAGE, efficient="Cost over n", cost_memory=memory, **query, **place(KINDS[kind]))
-    assert not app.exception
-    trace = translator.trace(SOURCE, TARGET)
-    sizes, here = layer_sizes(trace, kind), len(trace.attention(kind, 1).key_tokens)
-    for key, name, factor in (
-        ("efficient_attention-work", "multiply_adds", 1),
-        ("efficient_attention-memory", part, 2),
-    ):
-        drawn = figure(app, key)
+    run = run_at(where, 1, 2) if where in KINDS else family_run(where)
+    kind = run.kind
+    assert views.cost_over_n(run, outcome=None).values["window"] == (run.attention.window or 256)
+    result = views.cost_over_n(run, n=100_000, window=128, features=64, memory=memory, width=2, outcome=None)
+    sizes, here = layer_sizes(run.trace, kind), len(run.attention.key_tokens)
+    for key, name, factor in (("work", "multiply_adds", 1), ("memory", memory, 2)):
+        drawn = figure(result, key)
         n = numbers(drawn["data"][0]["x"]).astype(int)
         assert {here, 100_000, 1_000_000} <= set(n)
-        curves = costs.cost_over_n(trace, kind, n.tolist(), 128, 64)
+        curves = costs.cost_over_n(run.trace, kind, n.tolist(), 128, 64)
         assert [line["name"] for line in drawn["data"]] == list(curves.methods)
         for line, expected in zip(drawn["data"], getattr(curves, name), strict=True):
             np.testing.assert_allclose(numbers(line["y"]), factor * expected)
         assert [shape["x0"] for shape in drawn["layout"]["shapes"]] == [here, 100_000]
-        assert drawn["layout"]["annotations"][0]["text"] == f"this run: {here}"
     counted = costs.attention_costs(sizes, 100_000, 128, 64)
-    table = app.dataframe[0].value
+    table = result.shows["table"]
     assert table["attention"].tolist() == list(counted)
     assert table["multiply-adds"].tolist() == [f"{cost.multiply_adds:,}" for cost in counted.values()]
     assert table["together, bytes"].tolist() == [f"{2 * cost.memory:,}" for cost in counted.values()]
-    d = sizes[0].d_model
-    crossing = 2 * 64 * (sizes[0].d_k + sizes[0].d_v + 1) // (sizes[0].d_k + sizes[0].d_v)
-    said = words(app)
-    assert f"linear needs fewer above n = {crossing:,}" in said
-    assert f"$d_{{\\text{{model}}}}$ = {d}, {sizes[0].heads} heads" in said
-    assert ("Cross-attention is counted" in said) == (kind == "cross")
-    assert ("An encoder reads" in said) == (kind == "encoder_self")
+    facts = result.facts
+    assert (facts["even"], facts["size"], facts["here"]) == (costs.even_length(sizes, 64), sizes[0], here)
 
 
 @pytest.mark.usefixtures("fresh_caches")
-def test_nothing_is_timed_before_the_button_is_pressed(open_app: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr(timing, "measure", lambda *arguments: asked.append(arguments))
-    app = open_app(PAGE, source=SOURCE, efficient="Cost over n")
-    assert not app.exception
-    assert not asked
-    assert "Nothing is timed until" in words(app)
-    assert not [one for one in app.get("plotly_chart") if one.proto.id.endswith("efficient_attention-times")]
-
-
-@pytest.mark.usefixtures("fresh_caches")
-def test_measured_points_and_their_fits_are_drawn(open_app: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_are_measured_when_the_button_is_pressed_and_drawn_with_their_fits(
+    open_app: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked, short = [], (4, 8, 16, 32)
 
     def measure_short(contenders, device, lengths):
@@ -164,15 +139,15 @@ def test_measured_points_and_their_fits_are_drawn(open_app: Callable, monkeypatc
 
     monkeypatch.setattr(timing, "measure", measure_short)
     app = open_app(PAGE, source=SOURCE, efficient="Cost over n")
+    assert not asked
+    assert not [one for one in app.get("plotly_chart") if one.proto.id.endswith("efficient_attention-times")]
     app.button(key="cost-time").click().run()
-    assert not app.exception
     assert asked == [costs.MEASURED]
     drawn, table = figure(app, "efficient_attention-times")["data"], app.dataframe[1].value
     names = (costs.EAGER, costs.FUSED, costs.ELU)
     for name, points, line in zip(names, drawn[:3], drawn[3:], strict=True):
         times = numbers(points["y"])
-        assert points["name"] == name
-        assert points["mode"] == "markers"
+        assert (points["name"], points["mode"]) == (name, "markers")
         assert list(numbers(points["x"])) == list(short)
         assert (times > 0).all()
         np.testing.assert_allclose(times, table[f"{name}, ms"])
@@ -181,4 +156,74 @@ def test_measured_points_and_their_fits_are_drawn(open_app: Callable, monkeypatc
         np.testing.assert_allclose(numbers(line["y"]), factor * np.array(short[-3:]) ** power)
         assert f"**{power:.2f}** ({name})".replace("-", "−") in words(app)
     app.run()
-    assert list(numbers(figure(app, "efficient_attention-times")["data"][0]["y"])) == list(numbers(drawn[0]["y"]))
+    assert list(lines(app, "efficient_attention-times")[0]) == list(numbers(drawn[0]["y"]))
+
+
+CASES = {
+    "window": PatternMask(2),
+    "strided": PatternMask(2, 2),
+    "global": PatternMask(2, global_tokens=(0,)),
+    "block": PatternMask(block=2),
+}
+
+
+@pytest.mark.parametrize("where", ["encoder_self", "decoder_self", *FAMILIES])
+@pytest.mark.parametrize("name", CASES)
+def test_a_pattern_is_drawn_from_a_run_with_it(where: str, name: str, run_at: Callable, family_run: Callable) -> None:
+    run, pattern = run_at(where, 1, 2) if where in KINDS else family_run(where), CASES[name]
+    changed, kind = run.forced(pattern), run.kind
+    result, before, after = views.patterns(run, pattern=name, size=2, outcome=None), run.attention, changed.attention
+    expected = (
+        np.where(before.mask[2], before.pattern[2], np.nan),
+        np.where(after.mask[2], before.pattern[2], np.nan),
+        np.where(after.mask[2], after.pattern[2], np.nan),
+    )
+    for drawn, weights in zip(maps(result, "maps"), expected, strict=True):
+        np.testing.assert_allclose(drawn, weights, rtol=1e-5)
+    kept = measure_kept(run.trace, kind, pattern)
+    drawn = lines(result, "share")
+    for values, expected in zip(drawn, (kept.share.ravel(), kept.share.mean(axis=1), [kept.share[-1, 2]]), strict=True):
+        np.testing.assert_allclose(values, expected)
+    table = result.shows["counts"]
+    rows = [row for row in ("all", "visible", "kept") if row != "visible" or kind == "decoder_self"]
+    assert table["cells"].tolist() == [kept.cells[row] for row in rows]
+    assert table["multiply-adds"].tolist() == [kept.multiply_adds[row] for row in rows]
+    means = kept.share.mean(axis=1)
+    assert (result.facts["lowest"][1], result.facts["highest"][1]) == (means.min(), means.max())
+    assert (result.facts["kept"], result.facts["visible"]) == (after.mask[2].sum(), before.mask[2].sum())
+    assert result.facts["log_p"] == (run.trace.log_probability, changed.trace.log_probability)
+
+
+def test_every_size_is_run_on_request(run_at: Callable) -> None:
+    before, result = (views.patterns(run_at(), **chosen) for chosen in ({"outcome": None}, {}))
+    assert "sizes" not in before.shows
+    sizes, opened = pattern_sizes(run_at().trace), run_at().opened
+    line, *groups = figure(result, "sizes")["data"][:3]
+    assert numbers(line["x"]).tolist() == sizes
+    scores = [run_at("encoder_self", 0, 0, PatternMask(size)).trace.log_probability for size in sizes]
+    np.testing.assert_allclose(numbers(line["y"]), scores, rtol=1e-6)
+    own = opened.translate([SOURCE])
+    same = [size for size in sizes if opened.translate([SOURCE], interventions=(PatternMask(size),)) == own]
+    assert numbers(groups[0]["x"]).tolist() == same
+    assert sorted([*same, *numbers(groups[1]["x"]).tolist()]) == sizes
+
+
+def test_cross_attention_has_no_pattern(run_at: Callable) -> None:
+    assert not views.patterns.offers(run_at("cross"))
+
+
+def sweep(scores: list[float], same: list[int]) -> SizeSweep:
+    return SizeSweep(np.array([1, 2, 4, 8]), np.array(scores), np.array(same), np.array([4, 7, 9, 12]), -2.0, 12)
+
+
+def test_the_smallest_size_is_the_first_that_passes_and_of_strides_the_one_with_the_fewest_cells() -> None:
+    facts = smallest_size(sweep([-9, -2.05, -3, -2], [1, 1, 1, 1]), WINDOW)
+    assert (facts["smallest"], facts["what"], facts["cells"], facts["failing"]) == (2, "window", 7, [4])
+    assert facts["cost"] == pytest.approx(-0.05)
+    assert not facts["whole"]
+    facts = smallest_size(sweep([-9, -2.05, -3, -2], [0, 0, 0, 1]), BLOCK)
+    assert (facts["smallest"], facts["what"], facts["failing"], facts["whole"]) == (8, "block", [], True)
+    falling = replace(sweep([-9, -2.05, -3, -2], [1, 1, 1, 1]), cells=np.array([12, 9, 7, 4]))
+    facts = smallest_size(falling, STRIDED)
+    assert (facts["smallest"], facts["failing"], facts["whole"]) == (8, [], False)
+    assert smallest_size(sweep([-9, -8, -7, -6], [1, 1, 1, 1]), WINDOW) == {"smallest": None}

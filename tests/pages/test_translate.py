@@ -1,4 +1,4 @@
-"""Home: each number of its figures is an element of the run's tensors."""
+"""Home: each number of its figures is an element of the run's tensors, and its links open what they say."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,83 +10,55 @@ import pytest
 from model.analysis.heads.aligned_head import best_aligned_head
 from model.checkpoints.store import load_checkpoint
 from model.checkpoints.translator import Translator
-from model.interventions import AttentionTemperature
 from model.trace import Trace
-from tests.pages.figures import figure, numbers, words
-
-pytest.importorskip("streamlit")
-from pages import page_of
+from pages import PAGES, page_of
 from pages.compute.runs import Request
 from pages.compute.trace_file import file_of
+from pages.views.explore.translate import alignment, certainty
 from pages.widgets.controls import LONGEST_IN_LINK, OPEN_TAB
-
-SENTENCE = "a dog and a cat"
-
-
-@pytest.fixture(scope="module")
-def trace(translator: Translator) -> Trace:
-    return translator.trace(SENTENCE)
+from tests.pages.conftest import SOURCE
+from tests.pages.figures import figure, lines, maps, numbers, words
 
 
-def test_the_alignment_is_the_trace_s_cross_attention(open_app: Callable, trace: Trace) -> None:
-    app = open_app(source=SENTENCE, layer="1", head="2")
-    shown = {}
-    for which in ("best", "last", "layer", "head"):
-        app.segmented_control(key="alignment").set_value(which).run()
-        shown[which] = figure(app, "translate-map")
-    layer, head = best_aligned_head(trace)
-    best = trace.attention("cross", layer).pattern[head]
-    np.testing.assert_array_equal(numbers(shown["best"]["data"][0]["z"]), best)
-    last, chosen = trace.attention("cross", 1).pattern, trace.attention("cross", 1).pattern[2]
-    np.testing.assert_array_equal(numbers(shown["last"]["data"][0]["z"]), last.mean(axis=0))
-    np.testing.assert_array_equal(numbers(shown["head"]["data"][0]["z"]), chosen)
-    colours = shown["head"]["layout"]["coloraxis"]
-    assert (colours["cmin"], colours["cmax"]) == (0, 1)
+def test_the_alignment_is_the_run_s_cross_attention_of_one_head_or_a_layer(run_at: Callable) -> None:
+    run = run_at("cross", 1, 2)
+    layer, head = best_aligned_head(run.trace)
+    last = run.trace.attention("cross", 1).pattern
+    expected = {
+        "best": (run.trace.attention("cross", layer).pattern[head], layer, head),
+        "last": (last.mean(axis=0), 1, None),
+        "layer": (last.mean(axis=0), 1, None),
+        "head": (last[2], 1, 2),
+    }
+    assert alignment(run).facts["head"] == head, "it opens with one head"
+    for which, (weights, layer, head) in expected.items():
+        result = alignment(run, weights=which)
+        np.testing.assert_array_equal(maps(result, "map")[0], weights.astype(np.float32))
+        assert (result.facts["layer"], result.facts["head"]) == (layer, head)
+    layout = figure(alignment(run), "map")["layout"]
+    assert (layout["coloraxis"]["cmin"], layout["coloraxis"]["cmax"]) == (0, 1)
+    assert layout["yaxis"]["ticktext"][0].startswith("0 &lt;s&gt; → ")
 
 
-def test_the_page_opens_with_one_head_named_and_linked_and_says_what_is_averaged(
-    open_app: Callable, trace: Trace
-) -> None:
-    app = open_app(source=SENTENCE, layer="1", head="2")
-    layer, head = best_aligned_head(trace)
-    name = f"cross-attention, layer {layer}, head {head}"
-    assert any(name in caption.value for caption in app.caption)
-    assert not any("mean of" in caption.value for caption in app.caption)
-    (link,) = [link.proto for link in app.main.get("page_link") if link.proto.label == f"Open {name}"]
-    assert f"see=cross.{layer}.{head}" in link.query_string
-    app.segmented_control(key="alignment").set_value("head").run()
-    assert any("layer 1, head 2" in caption.value for caption in app.caption)
+def test_the_head_that_aligns_best_is_one_click_away(open_app: Callable, translator: Translator) -> None:
+    app = open_app(source=SOURCE)
+    layer, head = best_aligned_head(translator.trace(SOURCE))
+    links = [link.proto for link in app.main.get("page_link") if link.proto.label.startswith("Open cross")]
+    assert [f"see=cross.{layer}.{head}" in link.query_string for link in links] == [True]
     app.segmented_control(key="alignment").set_value("layer").run()
-    assert any("layer 1, mean of its 4 heads" in caption.value for caption in app.caption)
     assert not any(link.proto.label.startswith("Open cross") for link in app.main.get("page_link"))
 
 
-def test_rows_say_what_they_read_and_predict(open_app: Callable, trace: Trace) -> None:
-    rows = figure(open_app(source=SENTENCE), "translate-map")["layout"]["yaxis"]["ticktext"]
-    assert rows[0].startswith("0 &lt;s&gt; → ")
-    assert len(rows) == min(len(trace.tgt_tokens), len(rows))
-
-
-def test_probabilities_are_of_the_whole_vocabulary_and_the_rest_is_stated(open_app: Callable, trace: Trace) -> None:
-    app = open_app(source=SENTENCE, position="1")
-    bars = numbers(figure(app, "translate-certainty")["data"][0]["y"])
-    expected = trace.target_probabilities
-    np.testing.assert_array_equal(bars, expected)
-    best = figure(app, "translate-candidates")
+def test_probabilities_are_of_the_whole_vocabulary_and_the_rest_is_stated(run_at: Callable) -> None:
+    run = run_at()
+    result = certainty(run, position=1)
+    np.testing.assert_array_equal(lines(result, "certainty")[0], run.trace.target_probabilities)
+    best = figure(result, "candidates")
     shares = numbers(best["data"][0]["x"])
     assert shares.sum() == pytest.approx(1)
-    np.testing.assert_allclose(shares[:10], np.sort(trace.probabilities[1])[::-1][:10], rtol=1e-12)
-    shown = len(shares) - 1
-    assert best["layout"]["yaxis"]["ticktext"][-1] == f"all {trace.logits.shape[-1] - shown:,} others"
-
-
-def test_the_temperature_is_at_work_in_the_run(open_app: Callable, translator: Translator, trace: Trace) -> None:
-    app = open_app(source=SENTENCE, kind="Cross-attention", layer="1", head="2", tau="0.1", scope="Head")
-    app.segmented_control(key="alignment").set_value("head").run()
-    change = AttentionTemperature(0.1, kind="cross", layer=1, head=2)
-    expected = translator.trace(SENTENCE, interventions=(change,)).attention("cross", 1).pattern[2]
-    np.testing.assert_array_equal(numbers(figure(app, "translate-map")["data"][0]["z"]), expected)
-    assert expected.max() > trace.attention("cross", 1).pattern[2].max()
+    np.testing.assert_allclose(shares[:10], np.sort(run.trace.probabilities[1])[::-1][:10], rtol=1e-12)
+    others = run.trace.logits.shape[-1] - len(shares) + 1
+    assert best["layout"]["yaxis"]["ticktext"][-1] == f"all {others:,} others"
 
 
 def test_white_space_in_a_link_or_a_pasted_text_changes_nothing(open_app: Callable) -> None:
@@ -95,7 +67,7 @@ def test_white_space_in_a_link_or_a_pasted_text_changes_nothing(open_app: Callab
         assert not page.info
         return [html.proto.body for html in page.main.get("html")]
 
-    assert said(source="a\n\tdog and  a cat \n", typed="Ein\nHund") == said(source=SENTENCE, typed="Ein Hund")
+    assert said(source="a\n\tdog and  a cat \n", typed="Ein\nHund") == said(source=SOURCE, typed="Ein Hund")
 
 
 def test_a_control_that_changes_nothing_here_is_off_until_it_does(open_app: Callable) -> None:
@@ -106,36 +78,34 @@ def test_a_control_that_changes_nothing_here_is_off_until_it_does(open_app: Call
             if w.key in ("kind", "layer", "head") and w.disabled
         ]
 
-    layers, followed = "pages/layer_by_layer.py", open_app(source=SENTENCE)
+    layers, followed = "pages/layer_by_layer.py", open_app(source=SOURCE)
     assert off(followed) == []
-    page = open_app(layers, source=SENTENCE)
+    page = open_app(layers, source=SOURCE)
     assert off(page) == ["kind", "layer", "head"]
     assert page.segmented_control(key="kind").help.startswith("This page does not depend on it")
-    assert off(open_app(layers, source=SENTENCE, tau="2")) == []
-    assert off(open_app(layers, source=SENTENCE, tau="2", scope="Everywhere")) == ["kind", "layer", "head"]
-    assert off(open_app("pages/masks.py", source=SENTENCE)) == []
-    assert off(open_app("pages/decoding.py", source=SENTENCE)) == ["kind"]
+    assert off(open_app(layers, source=SOURCE, tau="2")) == []
+    assert off(open_app(layers, source=SOURCE, tau="2", scope="Everywhere")) == ["kind", "layer", "head"]
+    assert off(open_app("pages/masks.py", source=SOURCE)) == []
+    assert off(open_app("pages/decoding.py", source=SOURCE)) == ["kind"]
 
 
 def test_every_other_page_has_a_card(open_app: Callable) -> None:
-    from pages import PAGES
-
     links = {link.proto.page for link in open_app().get("page_link") if link.proto.label.startswith("**")}
     assert len(links) == sum(map(len, PAGES.values())) - 1
 
 
 def test_views_below_each_other_have_their_titles_as_headings_and_on_their_exports(open_app: Callable) -> None:
-    app, titles = open_app(source=SENTENCE), [view.title for view in page_of("translate.py").views]
+    app, titles = open_app(source=SOURCE), [view.title for view in page_of("translate.py").views]
     assert [header.value for header in app.header][: len(titles) - 1] == titles[1:]
     assert app.title[0].value == page_of("translate.py").heading
     assert {f"**{title}**" for title in titles} <= {element.value for element in app.markdown}
-    masks = open_app("pages/masks.py", source=SENTENCE)
+    masks = open_app("pages/masks.py", source=SOURCE)
     assert not masks.header
     assert [tab.label for tab in masks.tabs] == [view.title for view in page_of("masks.py").views]
 
 
 def test_the_links_below_a_position_open_a_tab_that_there_is_on_this_position(open_app: Callable) -> None:
-    app = open_app(source=SENTENCE, position="1")
+    app = open_app(source=SOURCE, position="1")
     links = [(link.proto.page, dict(parse_qsl(link.proto.query_string))) for link in app.main.get("page_link")]
     to_a_tab = [(page, link) for page, link in links if OPEN_TAB in link]
     assert {page for page, _ in to_a_tab} == {"attention_step_by_step", "what_if"}
@@ -143,18 +113,17 @@ def test_the_links_below_a_position_open_a_tab_that_there_is_on_this_position(op
         assert link[OPEN_TAB] in {view.title for view in page_of(f"{page}.py").views}
     (force,) = (link for _, link in to_a_tab if "force_at" in link)
     (which,) = (link for _, link in to_a_tab if "which_at" in link)
-    page = open_app("pages/what_if.py", source=SENTENCE, **which)
+    page = open_app("pages/what_if.py", source=SOURCE, **which)
     assert which[OPEN_TAB] in {tab.label for tab in page.tabs}
     assert page.selectbox(key="which_at").value == int(force["force_at"]) == 1
 
 
 @pytest.mark.parametrize("position", [0, 2])
 def test_every_written_token_leads_to_the_head_that_wrote_it(open_app: Callable, position: int) -> None:
-    app = open_app(source=SENTENCE, position=str(position))
+    app = open_app(source=SOURCE, position=str(position))
     links = [dict(parse_qsl(link.proto.query_string)) for link in app.main.get("page_link")]
     (here,) = [link for link in links if link.get("wrote_at") == str(position)][-1:]
-    page = open_app("pages/who_chose.py", source=SENTENCE, **here)
-    assert not page.exception
+    page = open_app("pages/who_chose.py", source=SOURCE, **here)
     assert page.number_input(key="wrote_at").value == position
 
 
@@ -166,23 +135,16 @@ def test_text_that_is_too_long_is_shown_to_its_last_sentence_that_fits_and_trans
     assert note.startswith("The source has 8")
     button = next(button for button in page.button if button.label.startswith("Translate all of it: 60"))
     button.click().run()
-    assert not page.exception
     codes = [code.value for code in page.main.get("code")]
     (whole,) = [code for code in codes if "def " not in code and "import " not in code and not code.startswith("@")]
     (own,) = translator.translate(["Two dogs run."])
     assert whole.split() == (own + " ").split() * 60
 
 
-@pytest.mark.parametrize("page", ["translate", "temperature", "layer_by_layer"])
-def test_the_paper_is_one_click_away(page: str, open_app: Callable) -> None:
-    """A link that a person clicks; nothing is loaded from it."""
-    assert "(https://arxiv.org/abs/1706.03762)" in words(open_app(f"pages/{page}.py", source="a dog"))
-
-
 def test_the_page_says_what_it_does_not_read_as_typed(open_app: Callable) -> None:
-    assert "as typed" not in words(open_app(source=f"{SENTENCE}\n"))
-    assert "single spaces" in words(open_app(source=SENTENCE.replace(" ", "\n", 1)))
-    assert "SOFT HYPHEN" in words(open_app(source=f"\u00ad{SENTENCE}"))
+    assert "as typed" not in words(open_app(source=f"{SOURCE}\n"))
+    assert "single spaces" in words(open_app(source=SOURCE.replace(" ", "\n", 1)))
+    assert "SOFT HYPHEN" in words(open_app(source=f"\u00ad{SOURCE}"))
 
 
 def test_a_text_too_long_for_a_link_is_offered_as_the_file_of_its_run(open_app: Callable, tmp_path: Path) -> None:
@@ -190,7 +152,7 @@ def test_a_text_too_long_for_a_link_is_offered_as_the_file_of_its_run(open_app: 
         app.button(key="bar-share").click().run()
         return " ".join(str(component.proto) for component in app.get("bidi_component"))
 
-    app = open_app(source=SENTENCE)
+    app = open_app(source=SOURCE)
     plain = promise(app)
     assert "Save this run" not in {button.proto.label for button in app.get("download_button")}
     app.text_area(key="source").set_value("A dog runs. " * (LONGEST_IN_LINK // 10)).run()
@@ -198,5 +160,5 @@ def test_a_text_too_long_for_a_link_is_offered_as_the_file_of_its_run(open_app: 
     assert f"{LONGEST_IN_LINK:,}" not in plain
     assert "Save this run" in {button.proto.label for button in app.get("download_button")}
     translator = load_checkpoint(device="cpu")
-    (tmp_path / "run.npz").write_bytes(file_of(translator, Request(SENTENCE, beam_size=1)))
-    assert Trace.load(tmp_path / "run.npz").src_ids == translator.trace(SENTENCE, beam_size=1).src_ids
+    (tmp_path / "run.npz").write_bytes(file_of(translator, Request(SOURCE, beam_size=1)))
+    assert Trace.load(tmp_path / "run.npz").src_ids == translator.trace(SOURCE, beam_size=1).src_ids

@@ -1,8 +1,8 @@
-"""The tab on which heads matter: its map is what the model gives, pruning none changes nothing, extremes hold."""
+"""Which heads matter: the map is what the model scores, of a text, a token or others; pruning none changes nothing."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,174 +10,123 @@ import pytest
 from model.analysis.heads.head_importance import ScoredText, head_scores, prune, pruning_curve
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.store import load_checkpoint
+from model.checkpoints.translator import Translator
 from model.interventions import HeadGate
 from model.run import Run
 from pages.views.experiment.what_if import importance
 from tests.model.checkpoints.huggingface.families import tiny_model
-from tests.pages.figures import figure, numbers, words
-
-if TYPE_CHECKING:
-    from model.checkpoints.translator import Translator
+from tests.pages.conftest import SOURCE, TYPED
+from tests.pages.figures import address, figure, maps, numbers
 from viz.tokens import decoder_rows
 
 pytestmark = pytest.mark.usefixtures("fresh_caches")
 
 PAGE, PART = "pages/what_if.py", "Which heads matter"
-SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
-CROSS = "Cross-attention"
+CROSS = {"kind": "Cross-attention", "part": PART}
 
 
-def scored(app):
-    assert "which_go" in {button.key for button in app.button}, (words(app), [each.value for each in app.exception])
+def scored(app: Any) -> Any:
     app.button(key="which_go").click().run()
-    assert not app.exception
     return app
 
 
-def maps(app) -> list[np.ndarray]:
-    return [numbers(t["z"]) for t in figure(app, "what_if-maps-of-heads")["data"] if t["type"] == "heatmap"]
+def score(opened: Any, traces: list, kind: str, mode: str = "zero", question: ScoredText | None = None) -> Any:
+    """What the model itself gives."""
+    *_, (_, scores) = head_scores(opened, traces, kind, mode, *([[question] * len(traces)] if question else []))
+    return scores
 
 
 def test_the_map_is_what_the_model_scores_and_only_pruning_waits_for_the_button(
-    open_app: Callable, translator: "Translator"
+    open_app: Callable, run_at: Callable
 ) -> None:
-    app = open_app(PAGE, source=SOURCE, target="Typed", typed=TEXT, kind=CROSS, part=PART, which_mode="by its mean")
-    assert not app.exception
-    (at_first,) = maps(app)
-    assert "Decoded again without" not in words(app)
+    app = open_app(PAGE, **TYPED, **CROSS, which_mode="by its mean")
+    (at_first,) = maps(app, "what_if-maps-of-heads")
+    assert not app.metric
     scored(app)
-    assert "Decoded again without" in words(app)
-    trace = translator.trace(SOURCE, TEXT)
-    *_, (_, right) = head_scores(translator, [trace], "cross", "mean")
-    (drawn,) = maps(app)
+    assert app.metric
+    right = score(run_at().opened, [run_at().trace], "cross", "mean")
+    (drawn,) = maps(app, "what_if-maps-of-heads")
     assert drawn == pytest.approx(right.change, abs=1e-5)
     assert np.array_equal(at_first, drawn)
     assert app.dataframe[0].value["change, nats"].tolist() == pytest.approx(sorted(right.change.ravel()), abs=1e-5)
-    assert f"{right.log_probabilities[0]:.3f} nats".replace("-", "−") in words(app)
 
 
-def test_one_token_and_its_lead_over_another_word_are_scored(open_app: Callable, translator: "Translator") -> None:
-    """From a token of the translation, in the link of the home page, to the heads that chose it."""
-    trace = translator.trace(SOURCE, TEXT)
-    row = decoder_rows(trace.tgt_tokens, trace.next_tokens)[2]
-    app = open_app(
-        PAGE,
-        source=SOURCE,
-        target="Typed",
-        typed=TEXT,
-        kind=CROSS,
-        part=PART,
-        which_score="one token",
-        which_at=row,
-    )
-    other = next(candidate.id for candidate in trace.candidates[2] if candidate.id != trace.next_ids[2])
+def test_one_token_and_its_lead_over_another_word_are_scored(run_at: Callable) -> None:
+    run = run_at("cross")
+    other = next(candidate.id for candidate in run.trace.candidates[2] if candidate.id != run.trace.next_ids[2])
     for against in (None, other):
-        app.selectbox(key="which-against-2").set_value(against).run()
-        scored(app)
-        *_, (_, right) = head_scores(translator, [trace], "cross", questions=[ScoredText(2, against)])
-        (drawn,) = maps(app)
+        question = ScoredText(2, against)
+        result = importance(run, question=question, outcome=None)
+        (drawn,) = maps(result, "maps-of-heads")
+        right = score(run.opened, [run.trace], "cross", "zero", question)
         assert drawn == pytest.approx(right.change, abs=1e-5)
-        assert "at position 2" in words(app)
+        assert (result.facts["at"], result.facts["word"] is None) == (2, against is None)
+        assert result.facts["plain"] == pytest.approx(right.log_probabilities[0])
 
 
-def test_pruning_none_changes_nothing_and_pruning_some_is_the_models(
-    open_app: Callable, translator: "Translator"
-) -> None:
-    app = scored(open_app(PAGE, source=SOURCE, target="Greedy", kind=CROSS, part=PART))
-    app.slider(key="which_k").set_value(0).run()
-    assert "without 0 heads: the same text" in words(app)
-    assert app.metric[-1].value == "+0.000"
-    app.slider(key="which_k").set_value(5).run()
-    own = translator.trace(SOURCE, beam_size=1)
-    *_, (_, right) = head_scores(translator, [own], "cross")
-    gates = prune([right], 5)
-    changed = translator.trace_ids(SOURCE, own.next_ids, gates)
-    assert app.metric[-2].value == f"{changed.log_probability:.3f}".replace("-", "−")
-    *_, (_, curve) = pruning_curve(translator, own, own, prune([right], 8))
-    line, *points = figure(app, "what_if-curve")["data"]
+def test_pruning_none_changes_nothing_and_pruning_some_is_the_models(translator: Translator) -> None:
+    run = Run.of(translator, translator.trace(SOURCE, beam_size=1), "cross")
+    none, some = (importance(run, k=k) for k in (0, 5))
+    assert none.facts["same"]
+    assert len(set(none.shows["pruned"].scores.values())) == 1
+    right = score(translator, [run.trace], "cross")
+    changed = translator.trace_ids(SOURCE, run.trace.next_ids, prune([right], 5))
+    assert list(some.shows["pruned"].scores.values())[1] == pytest.approx(changed.log_probability, abs=1e-4)
+    *_, (_, curve) = pruning_curve(translator, run.trace, run.trace, prune([right], 8))
+    line, *points = figure(some, "curve")["data"]
     assert numbers(line["y"]) == pytest.approx(curve.log_probabilities, abs=1e-4)
     unchanged = next(drawn for drawn in points if drawn["name"].endswith(" unchanged"))
     assert numbers(unchanged["x"]).tolist() == curve.counts[curve.same == 1].tolist()
 
 
 def test_all_kinds_over_the_examples_state_mean_and_spread(open_app: Callable) -> None:
-    app = open_app(
-        PAGE, source=SOURCE, target="Greedy", part=PART, which_of="all kinds", which_on="10 example sentences"
-    )
-    scored(app)
-    assert len(maps(app)) == 3
+    app = scored(open_app(PAGE, source=SOURCE, part=PART, which_of="all kinds", which_on="10 example sentences"))
+    assert len(maps(app, "what_if-maps-of-heads")) == 3
     table = app.dataframe[0].value
     assert len(table) == 24
     assert (table["lowest"] <= table["change, nats"]).all()
     assert (table["standard deviation"] >= 0).all()
-    assert "over 10 sentences" in words(app)
+    assert len(app.dataframe[1].value) == 10
 
 
-def test_one_token_is_followed_through_the_persons_own_sentences(open_app: Callable, translator: "Translator") -> None:
+def test_one_token_is_followed_through_the_persons_own_sentences(open_app: Callable, run_at: Callable) -> None:
     """In each own translation where it, or the word against it, stands; the others are named, not scored."""
-    trace = translator.trace(SOURCE, TEXT)
-    position = 4
-    app = open_app(
-        PAGE,
-        source=SOURCE,
-        target="Typed",
-        typed=TEXT,
-        kind=CROSS,
-        part=PART,
-        which_score="one token",
-        which_at=decoder_rows(trace.tgt_tokens, trace.next_tokens)[position],
-        which_on="your own sentences",
-    )
-    assert "until there is a sentence" in words(app)
+    trace, translator, position = run_at().trace, run_at().opened, 4
+    at = decoder_rows(trace.tgt_tokens, trace.next_tokens)[position]
+    asked = {"which_score": "one token", "which_at": at, "which_on": "your own sentences"}
+    app = open_app(PAGE, **TYPED, **CROSS, **asked)
     sentences = ["A dog runs.", "Two cats.", "A dog sleeps in the grass."]
     app.text_area(key="which_sentences").set_value(" ".join(sentences)).run()
     scored(app)
     token = trace.next_ids[position]
-    runs = [translator.trace(sentence) for sentence in sentences]
-    having = [run for run in runs if token in run.next_ids]
-    assert 0 < len(having) < len(runs), "some translations have the token, and some do not"
+    having = [run for run in map(translator.trace, sentences) if token in run.next_ids]
+    assert 0 < len(having) < len(sentences), "some translations have the token, and some do not"
     questions = [ScoredText(run.next_ids.index(token)) for run in having]
     *_, (_, right) = head_scores(translator, having, "cross", questions=questions)
-    (drawn,) = maps(app)
-    assert drawn == pytest.approx(right.change, abs=1e-5)
+    assert maps(app, "what_if-maps-of-heads")[0] == pytest.approx(right.change, abs=1e-5)
     assert app.dataframe[1].value["what the model wrote"].tolist() == [run.translation for run in having]
-    assert f"Left out: {len(runs) - len(having)} " in words(app)
 
 
-def test_sentences_without_the_token_are_said_to_have_none(open_app: Callable, translator: "Translator") -> None:
-    trace = translator.trace(SOURCE, "XQ")
-    assert not {*trace.next_ids[1:-1]} & {*translator.trace("Two cats.").next_ids}
-    app = open_app(
-        PAGE,
-        source=SOURCE,
-        target="Typed",
-        typed="XQ",
-        part=PART,
-        which_score="one token",
-        which_at=decoder_rows(trace.tgt_tokens, trace.next_tokens)[1],
-        which_on="your own sentences",
-        which_sentences="Two cats. Two cats.",
-    )
-    scored(app)
-    assert "No text that the model writes for these sentences" in words(app)
+def test_sentences_without_the_token_are_left_out(translator: Translator) -> None:
+    run = Run.of(translator, translator.trace(SOURCE, "XQ"))
+    assert not {*run.trace.next_ids[1:-1]} & {*translator.trace("Two cats.").next_ids}
+    facts = importance(run, question=ScoredText(1), texts=("Two cats.", "Two cats.")).facts
+    assert (facts["texts"], facts["left_out"], facts["pruned"]) == (0, 2, False)
 
 
 @pytest.mark.parametrize("source", ["A", "A dog runs. " * 12])
-def test_one_word_and_a_hundred_tokens(open_app: Callable, source: str) -> None:
-    scored(open_app(PAGE, source=source, target="Greedy", part=PART))
+def test_one_word_and_a_hundred_tokens(translator: Translator, source: str) -> None:
+    assert importance(Run.of(translator, translator.trace(source, beam_size=1))).facts["pruned"]
 
 
 @pytest.mark.parametrize("family", ["lm", "mlm"])
-def test_the_heads_of_a_model_of_one_text_are_scored_too(family: str, families: Path, open_family: Callable) -> None:
-    app = scored(open_family(PAGE, checkpoint=family, source="Two dogs run.", new_tokens="4", part=PART))
+def test_the_heads_of_a_model_of_one_text_are_scored_too(family: str, families: Path) -> None:
     opened = load_checkpoint(str(families / family), "cpu")
     trace = opened.trace("Two dogs run.", **({"max_new_tokens": 4} if family == "lm" else {}))
-    kind = trace.kinds[0].name
-    *_, (_, right) = head_scores(opened, [trace], kind)
-    (drawn,) = maps(app)
-    assert drawn == pytest.approx(right.change, abs=1e-5)
+    result, right = importance(Run.of(opened, trace)), score(opened, [trace], trace.kinds[0].name)
+    assert maps(result, "maps-of-heads")[0] == pytest.approx(right.change, abs=1e-5)
     off = opened.rerun(trace, prune([right], right.change.size // 4))
-    assert app.metric[-2].value == f"{off.log_probability:.3f}".replace("-", "−")
+    assert list(result.shows["pruned"].scores.values())[1] == pytest.approx(off.log_probability, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -199,16 +148,12 @@ def test_texts_that_the_model_cannot_read_are_left_out(texts: tuple[str, ...], r
 @pytest.mark.parametrize("word", ["Rüssel", "a candidate"])
 def test_the_other_word_is_in_the_address_with_its_position(open_app: Callable, word: str) -> None:
     """Opened again, the address has the same word: one of the most probable tokens, or one that was typed."""
-    query = {"part": "Which heads matter", "which_score": "one token", "source": "a dog", "target": "Greedy"}
-    app = open_app("pages/what_if.py", **query)
-    (box,) = (box for box in app.selectbox if box.label == "Against")
-    if word == "a candidate":
-        word = box.options[0]
-    linked = open_app("pages/what_if.py", **query, which_against=f"{box.key.rpartition('-')[2]}.{word}")
+    query = {"part": PART, "which_score": "one token", "source": "a dog", "target": "Greedy"}
+    (box,) = (box for box in open_app(PAGE, **query).selectbox if box.label == "Against")
+    word = box.options[0] if word == "a candidate" else word
+    linked = open_app(PAGE, **query, which_against=f"{box.key.rpartition('-')[2]}.{word}")
     (again,) = (box for box in linked.selectbox if box.label == "Against")
-    assert not linked.exception
     assert again.value is not None
-    kept = linked.query_params["which_against"]
-    assert (kept if isinstance(kept, str) else kept[-1]).endswith(f".{word}")
-    other = open_app("pages/what_if.py", **query, which_against=f"99.{word}")
+    assert address(linked)["which_against"].endswith(f".{word}")
+    other = open_app(PAGE, **query, which_against=f"99.{word}")
     assert next(box for box in other.selectbox if box.label == "Against").value is None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from model.run import Run
 from pages.views.attention.attention_step_by_step import why
 from pages.views.experiment.who_chose import NOTHING, one_line, which_head
 from pages.views.part_pictures import part_label, rank
-from viz.forms import Bars
 from viz.tokens import labels
 
 SOURCE, TARGET = "a dog and a cat", "Ein Hund und eine Katze."
@@ -74,19 +74,21 @@ def test_the_headline_answers_what_the_picture_splits(run: Run, chosen: dict) ->
     assert ("lead" in text) == (said.facts["against"] is not None)
 
 
+def test_the_page_shows_the_headline_of_what_is_typed_below_it(open_app: Callable[..., Any]) -> None:
+    app = open_app("pages/who_chose.py", source=SOURCE, target=TARGET, wrote_typed="Katze").run()
+    (answer,) = (one.value for one in app.markdown if one.value.startswith("Of all heads"))
+    assert "over “K”" in answer
+
+
 @pytest.mark.parametrize("typed", ["Hund", "  Katze ", "zzz", "🐕"])
 def test_a_word_that_is_typed_takes_the_place_of_the_runner_up(run: Run, typed: str) -> None:
     token = run.opened.tokenizer.encode_next(run.opened.prepare(typed).strip())[0]
     result = which_head(run, row=2, typed=typed, outcome=None)
+    runner_up = which_head(run, row=2, outcome=None).facts["against"]
+    assert all(which_head(run, row=2, typed=blank, outcome=None).facts["against"] == runner_up for blank in ("", "   "))
     assert result.facts["against"] == run.opened.tokenizer.tokens([token])[0]
     lead = run.trace.logits[2, run.trace.next_ids[2]] - run.trace.logits[2, token]
     assert result.numbers["adds"].sum() == pytest.approx(float(lead), abs=1e-4)
-
-
-@pytest.mark.parametrize("typed", ["", "   "])
-def test_blanks_are_no_word(run: Run, typed: str) -> None:
-    runner_up = which_head(run, row=2, outcome=None).facts["against"]
-    assert which_head(run, row=2, typed=typed, outcome=None).facts["against"] == runner_up
 
 
 def test_a_word_against_itself_is_said_to_be_no_contrast(run: Run) -> None:
@@ -109,37 +111,31 @@ def test_what_a_head_takes_along_is_measured_by_switching_it_off(run: Run) -> No
     assert -1 <= result.facts["correlation"] <= 1
 
 
-@pytest.mark.parametrize("picture", ["query_parts", "key_parts"])
-def test_a_click_on_a_part_opens_the_head_that_wrote_it(run: Run, picture: str) -> None:
-    bars = why(run).shows[picture]
-    assert isinstance(bars, Bars)
-    assert {control.key for control in bars.sets.values()} == {"kind", "layer", "head"}
-    for place, (name, chosen) in enumerate(zip(bars.names, bars.chooses, strict=True)):
+def test_a_click_on_a_product_opens_the_head_that_wrote_its_part(run: Run) -> None:
+    picture = why(run).shows["products"]
+    assert {control.key for control in picture.sets.values()} == {"kind", "layer", "head"}
+    for name, chosen in zip((*picture.rows, *picture.columns), picture.chooses, strict=True):
         head = chosen["kind"], chosen["layer"], chosen["head"]
         assert part_label("{} {}.{}".format(*head)) == name or head == (run.kind, run.layer, run.head)
-        assert bars.clicked({"point_index": place}) == {"place": place} | chosen
 
 
 @pytest.mark.parametrize(("query", "key"), [(0, 0), (3, 2), (5, 4)])
-def test_the_bars_of_a_score_sum_to_it_on_either_side_and_so_do_the_pairs(run: Run, query: int, key: int) -> None:
-    result = why(run, query=query, key=key)
+def test_the_products_of_a_score_sum_to_it(run: Run, query: int, key: int) -> None:
+    shows = why(run, query=query, key=key).shows
     score = run.attention.scores[run.head, query, key]
-    for picture in ("query_parts", "key_parts"):
-        (bars,) = result.shows[picture].series.values()
-        assert bars.sum() == pytest.approx(score, rel=1e-4, abs=1e-4)
-    (pairs,) = (one.values for one in result.shows["pairs"].maps.values())
-    assert pairs.sum() == pytest.approx(score, rel=1e-4, abs=1e-4)
-    assert result.shows["largest"]["adds to q · k"].sum() == pytest.approx(score, rel=1e-4, abs=1e-4)
+    assert shows["products"].values.sum() == pytest.approx(score, rel=1e-4, abs=1e-4)
+    assert shows["largest"]["adds to q · k"].sum() == pytest.approx(score, rel=1e-4, abs=1e-4)
 
 
 def test_in_the_first_layer_content_and_position_are_all_but_biases(translator: Translator) -> None:
     run = Run.of(translator, translator.trace(SOURCE, TARGET), "encoder_self", 0, 1)
-    (values,) = (one.values for one in why(run, query=2, key=1).shows["content"].maps.values())
+    picture = why(run, query=2, key=1).shows["products"]
     embedded, attention = run.stream.embedded, run.attention
     w_q, w_k = (getattr(attention.projections, name)[1].astype(float) for name in ("w_q", "w_k"))
-    for i, own in enumerate((embedded.embedding, embedded.positional)):
-        for j, other in enumerate((embedded.embedding, embedded.positional)):
-            assert values[i, j] == pytest.approx((own[2] @ w_q) @ (other[1] @ w_k), rel=1e-4, abs=1e-5)
+    vectors = {"embedding": embedded.embedding, "position": embedded.positional}
+    for (i, own), (j, other) in product(vectors.items(), repeat=2):
+        term = picture.values[picture.rows.index(i), picture.columns.index(j)]
+        assert term == pytest.approx((own[2] @ w_q) @ (other[1] @ w_k), rel=1e-4, abs=1e-5)
 
 
 def test_without_a_part_the_row_is_weighed_again(run: Run) -> None:
@@ -166,11 +162,3 @@ def test_the_largest_have_names_and_the_rest_is_summed() -> None:
     assert ranked.labels == ["b", "a", "2 others"]
     assert ranked.values.tolist() == [-3.0, 1.0, 0.75]
     assert rank({"a": 1.0}, most=2).labels == ["a"]
-
-
-@pytest.mark.parametrize(("typed", "says"), [("", "lead of"), ("Katze", "over “K”")])
-def test_the_headline_waits_for_what_is_chosen_below_it(open_app: Callable[..., Any], typed: str, says: str) -> None:
-    query = {"source": SOURCE, "target": TARGET} | ({"wrote_typed": typed} if typed else {})
-    app = open_app("pages/who_chose.py", **query).run()
-    (answer,) = (one.value for one in app.markdown if one.value.startswith("Of all heads"))
-    assert says in answer

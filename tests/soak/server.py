@@ -25,6 +25,27 @@ def free_port() -> int:
         return free.getsockname()[1]
 
 
+def megabytes_of(process: int | str, what: str = "VmRSS") -> float:
+    """Resident memory of a process, or with "VmHWM" its peak; NaN where the system does not tell."""
+    status = Path(f"/proc/{process}/status")
+    if not status.exists():
+        return float("nan")
+    line = next(line for line in status.read_text().splitlines() if line.startswith(what))
+    return int(line.split()[1]) * 1024 / 1e6
+
+
+def wait_until_healthy(address: str, server: subprocess.Popen, log: Path) -> None:
+    """Raises RuntimeError: the server has ended, or did not answer in time."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{address}/_stcore/health"):
+                return
+        except URLError:
+            time.sleep(0.02)
+    raise RuntimeError(f"the server did not start:\n{log.read_text()}")
+
+
 class Server:
     """One process; `start` may be called again after `kill`, and takes the same port."""
 
@@ -37,6 +58,7 @@ class Server:
         script: str | Path = "app.py",
     ) -> None:
         self.port = free_port()
+        self.address = f"http://localhost:{self.port}"
         self.log, self.root, self.module, self.script = log, root or ROOT, module, script
         self.environment = os.environ | {"OMP_WAIT_POLICY": "PASSIVE"}
         if checkpoints:
@@ -47,14 +69,7 @@ class Server:
         command = [sys.executable, "-m", self.module, *arguments, str(self.port)]
         with open(self.log, "ab") as output:
             self.process = subprocess.Popen(command, cwd=self.root, env=self.environment, stdout=output, stderr=output)
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline and self.process.poll() is None:
-            try:
-                with urllib.request.urlopen(f"http://localhost:{self.port}/_stcore/health"):
-                    return
-            except URLError:
-                time.sleep(0.1)
-        raise RuntimeError(f"the server did not start:\n{self.log.read_text()}")
+        wait_until_healthy(self.address, self.process, self.log)
 
     def kill(self) -> None:
         """As a machine that loses its power: nothing is tidied up."""
@@ -69,12 +84,8 @@ class Server:
             self.kill()
 
     def megabytes(self, what: str = "VmRSS") -> float:
-        """Resident memory, or with "VmHWM" its peak; NaN where the system does not tell."""
-        status = Path(f"/proc/{self.process.pid}/status")
-        if not status.exists():
-            return float("nan")
-        line = next(line for line in status.read_text().splitlines() if line.startswith(what))
-        return int(line.split()[1]) * 1024 / 1e6
+        """Resident memory, or with "VmHWM" its peak."""
+        return megabytes_of(self.process.pid, what)
 
     def seconds_of_work(self) -> float:
         """Processor time so far, of all threads."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from viz.latex import DIMMED
+from viz.paper.look import contrast, luminance, rgba
 from viz.theme import DECODER, ENCODER, KEY, OKABE_ITO, QUERY, VALUE, colour_scales
 
 ROOT = Path(__file__).parents[2]
@@ -20,36 +21,22 @@ TINT = 0.1
 """how much of the primary colour is behind a chosen option"""
 
 
-def channels(colour: str) -> list[float]:
-    return [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-
-
-def luminance(colour: list[float]) -> float:
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one: list[float], other: list[float]) -> float:
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
 def test_contrast_is_what_the_guideline_says() -> None:
-    assert contrast(channels("#FFFFFF"), channels("#000000")) == pytest.approx(21)
-    assert contrast(channels("#777777"), channels("#FFFFFF")) == pytest.approx(4.48, abs=0.01)
+    assert contrast(rgba("#FFFFFF"), rgba("#000000")) == pytest.approx(21)
+    assert contrast(rgba("#777777"), rgba("#FFFFFF")) == pytest.approx(4.48, abs=0.01)
 
 
 @pytest.mark.parametrize("colour", [QUERY, KEY, VALUE, DIMMED])
 def test_a_formula_s_colours_can_be_read(colour: str) -> None:
     (rule,) = re.findall(rf'\[style\*="{colour}" i\].*?light-dark\((#\w+), (#\w+)\)', STYLE)
     for shade, scheme in zip(rule, PAPER, strict=True):
-        assert contrast(channels(shade), channels(PAPER[scheme][0])) >= 4.5, scheme
+        assert contrast(rgba(shade), rgba(PAPER[scheme][0])) >= 4.5, scheme
 
 
 @pytest.mark.parametrize("scheme", PAPER)
 def test_a_chosen_option_can_be_read(scheme: str) -> None:
-    primary = channels(THEME[scheme]["primaryColor"])
-    for paper in map(channels, PAPER[scheme]):
+    primary = rgba(THEME[scheme]["primaryColor"])
+    for paper in map(rgba, PAPER[scheme]):
         behind = [TINT * ours + (1 - TINT) * theirs for ours, theirs in zip(primary, paper, strict=True)]
         assert contrast(primary, paper) >= 4.5
         assert contrast(primary, behind) >= 4.5
@@ -58,7 +45,7 @@ def test_a_chosen_option_can_be_read(scheme: str) -> None:
 @pytest.mark.parametrize("colour", [QUERY, KEY, VALUE])
 def test_borders_and_lines_of_queries_keys_and_values_are_seen_on_both_schemes(colour: str) -> None:
     for papers in PAPER.values():
-        assert contrast(channels(colour), channels(papers[0])) >= 3
+        assert contrast(rgba(colour), rgba(papers[0])) >= 3
 
 
 def test_roles_have_different_colours() -> None:
@@ -116,8 +103,8 @@ def test_pale_text_in_our_own_pictures_can_be_read(scheme: str) -> None:
     shares = shares_on_canvases() | shares_in_styles()
     assert len(shares) > 50
     for place, share in shares.items():
-        for paper in map(channels, BEHIND[scheme]):
-            assert contrast(faded(channels(INK[scheme]), paper, share), paper) >= 4.5, place
+        for paper in map(rgba, BEHIND[scheme]):
+            assert contrast(faded(rgba(INK[scheme]), paper, share), paper) >= 4.5, place
 
 
 @pytest.mark.parametrize("scheme", PAPER)
@@ -126,11 +113,11 @@ def test_coloured_text_in_our_own_pictures_can_be_read(scheme: str) -> None:
     style = (SCRIPTS / "explore/explore.css").read_text("utf-8")
     shades = re.findall(r"--(\w+): light-dark\((#\w+), (#\w+)\)", style)
     assert [name for name, *_ in shades] == ["query", "key", "value"]
-    paper, ink = (channels(one[scheme]) for one in ({"light": "#FFFFFF", "dark": "#171614"}, INK))
+    paper, ink = (rgba(one[scheme]) for one in ({"light": "#FFFFFF", "dark": "#171614"}, INK))
     for name, *pair in shades:
-        assert contrast(channels(pair[scheme == "dark"]), paper) >= 4.5, name
+        assert contrast(rgba(pair[scheme == "dark"]), paper) >= 4.5, name
     most = float(re.search(r"Math\.round\((\d+) \* weight\)", (SCRIPTS / "explore/explore_chips.js").read_text())[1])
-    key = channels({name: pair for name, *pair in shades}["key"][scheme == "dark"])
+    key = rgba({name: pair for name, *pair in shades}["key"][scheme == "dark"])
     assert contrast(ink, faded(key, faded(ink, paper, 0.07), most / 100)) >= 4.5
 
 
@@ -141,4 +128,4 @@ def test_a_number_in_a_cell_can_be_read_on_every_colour(scale: str) -> None:
         for share in np.linspace(0, 1, 12):
             colour = [(share * a + (1 - share) * b) / 255 for a, b in zip(one, other, strict=True)]
             ink = rule[2] if luminance(colour) > float(rule[1]) else rule[3]
-            assert contrast(colour, channels(ink)) >= 4.5
+            assert contrast(colour, rgba(ink)) >= 4.5

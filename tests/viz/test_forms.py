@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from viz.forms import VISIBLE, Bars, Line, Lines, Map, Maps, Mark, Scale, Strips, stretches
+from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale, Strips, stretches
 from viz.special.side_by_side import Panel, Shared, SideMaps
 
 NAMES = ["0 <b>a", "1 b", "2 c"]
@@ -14,19 +14,16 @@ RNG = np.random.default_rng(0)
 
 def maps(**more) -> Maps:
     scores = Scale.signed(VALUES, title="score")
-    return Maps(
-        NAMES, NAMES, {"seen": Map(np.ones((3, 3)), MASK, VISIBLE, "visible"), "s": Map(VALUES, MASK, scores)}, **more
-    )
+    return Maps(NAMES, NAMES, {"w": Map(np.ones((3, 3)), MASK), "s": Map(VALUES, MASK, scores)}, **more)
 
 
 def test_maps_are_the_records_numbers_and_a_masked_cell_has_no_colour_and_says_why() -> None:
     figure = maps().draw()
-    seen, hidden, values, _ = figure.data
+    _, hidden, values, _ = figure.data
     assert np.array_equal(values.z, np.where(MASK, VALUES, np.nan), equal_nan=True)
     assert np.array_equal(np.isnan(hidden.z), MASK)
     assert "masked" in hidden.hovertemplate
     assert {colour for _, colour in hidden.colorscale} == {"rgba(0,0,0,0)"}
-    assert np.nanmin(seen.z) == np.nanmax(seen.z) == 1
     assert len(figure.layout.images) == 2
 
 
@@ -111,7 +108,7 @@ def test_a_click_on_a_bar_or_a_point_says_its_place() -> None:
     assert Lines({"a": Line([0, 1], [2, 3])}, ("x", "y")).clicked({"point_index": 1}) == {"place": 1}
 
 
-@pytest.mark.parametrize("mode", ["group", "overlay", "panels"])
+@pytest.mark.parametrize("mode", ["group", "overlay"])
 def test_bars_are_the_series_in_every_mode(mode: str) -> None:
     series = {"one": np.array([0.25, 0.75]), "two": np.array([0.5, np.nan])}
     form = Bars(np.array([0.0, 0.5]), series, ("score", "share"), mode=mode, details={"one": ["5 cells", "6 cells"]})
@@ -121,9 +118,6 @@ def test_bars_are_the_series_in_every_mode(mode: str) -> None:
         assert np.array_equal(bar.y, values, equal_nan=True)
     assert [text for (text,) in figure.data[0].customdata] == ["5 cells", "6 cells"]
     assert figure.data[1].customdata is None
-    if mode == "panels":
-        assert [figure.data[0].yaxis, figure.data[1].yaxis] == ["y", "y2"]
-        assert figure.layout.yaxis.range == figure.layout.yaxis2.range
 
 
 def test_lines_are_the_points_and_a_band_has_both_ends() -> None:

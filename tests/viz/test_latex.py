@@ -1,5 +1,6 @@
 """Formulas and numbers as text."""
 
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -45,6 +46,7 @@ def test_the_formula_of_a_head_leaves_out_a_division_that_the_model_leaves_out(s
 def test_numbers_have_a_true_minus_sign_and_rounding_has_two_digits() -> None:
     assert (signed(-4.5), signed(0.25, "+.3f"), signed(-0.25, "+.3f")) == ("−4.5", "+0.250", "−0.250")
     assert (error_text(1.234e-7), error_text(0.0)) == ("1.2 · 10⁻⁷", "0")
+    assert (signed(-math.inf, ".1f"), signed(math.inf)) == ("−∞", "∞")
 
 
 def test_the_equation_works_out_the_dimension_in_the_order_of_the_norm() -> None:

@@ -10,7 +10,7 @@ import pytest
 from viz.figure import StableFigure, curve, figure, grid
 from viz.forms import Map, Maps, Scale
 from viz.heatmap import MOST_KEYS
-from viz.stack import LEGEND, TALLEST, fold_titles, stack, thin
+from viz.stack import BESIDE_BAR, LEGEND, TALLEST, fold_titles, stack, thin
 
 NAMES = [f"{place} token" for place in range(7)]
 VALUES = np.linspace(0, 1, 49, dtype=np.float32).reshape(7, 7)
@@ -45,6 +45,13 @@ def test_every_panel_has_the_whole_width_and_none_lies_over_another(draw: Any, c
     assert all(low[0] < low[1] < high[0] for low, high in pairwise(places))
     plot = after["height"] - after["margin"]["t"] - after["margin"]["b"]
     assert max((high - low) * plot for low, high in places) <= TALLEST + 1
+
+
+def test_an_empty_place_of_a_grid_takes_no_room() -> None:
+    full, partly = (stack(curves(4, across)).to_dict()["layout"] for across in (2, 3))
+    drawn = [axis["domain"] for axis in list(of_axes(partly, "y").values())[:4]]
+    assert min(low for low, _ in drawn) == pytest.approx(0, abs=1e-9)
+    assert partly["height"] == pytest.approx(full["height"], abs=2)
 
 
 @pytest.mark.parametrize("draw", [maps, curves])
@@ -90,23 +97,22 @@ def test_no_more_labels_stand_below_a_map_than_have_room_and_each_at_its_token(c
     names = [f"{place} token" for place in range(count)]
     map_ = Map(np.linspace(0, 1, count * count, dtype=np.float32).reshape(count, count))
     axis = thin(Maps(names, names, {"": map_}).draw()).to_dict()["layout"]["xaxis"]
-    assert 0 < len(axis["ticktext"]) <= MOST_KEYS
+    assert 0 < len(axis["ticktext"]) <= BESIDE_BAR * MOST_KEYS
     assert axis["ticktext"] == [names[place] for place in axis["tickvals"]]
     assert axis["tickvals"][0] == 0
 
 
-@pytest.mark.parametrize(("count", "most", "lines"), [(1, 30, 1), (1, 29, 2), (2, 60, 2), (2, 80, 1)])
-def test_a_title_that_is_longer_than_its_axis_has_two_lines_and_the_same_words(
-    count: int, most: int, lines: int
+@pytest.mark.parametrize(
+    ("said", "count", "most", "lines"),
+    [
+        *(("tokens that were read, in all.", count, most, 1) for count, most in ((1, 30), (2, 80))),
+        *(("tokens that were read, in all.", count, most, 2) for count, most in ((1, 29), (2, 60))),
+        ("Gleitkommaoperationen", 1, 9, 1),
+    ],
+)
+def test_a_title_that_is_longer_than_its_axis_has_two_lines_of_the_same_whole_words(
+    said: str, count: int, most: int, lines: int
 ) -> None:
-    said = "tokens that were read, in all."
     drawn = figure([curve([0], [0], "one", "#000000")], grid(1, count), xaxis={"title": said}).to_dict()
     title = fold_titles(StableFigure(drawn), most).to_dict()["layout"]["xaxis"]["title"]["text"]
     assert title.split("<br>") == ([said] if lines == 1 else ["tokens that were", "read, in all."])
-
-
-def test_one_long_word_is_not_broken() -> None:
-    drawn = StableFigure(
-        figure([curve([0], [0], "one", "#000000")], xaxis={"title": "Gleitkommaoperationen"}).to_dict()
-    )
-    assert fold_titles(drawn, 9).to_dict() == drawn.to_dict()

@@ -5,8 +5,11 @@ percentage, `{key:token}` the token at that position, `{head:int}` a whole numbe
 """
 
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,34 +26,11 @@ Array = np.ndarray
 MOST_CELLS = 24
 """along each side of a head in miniature; of more tokens a cell shows the largest weight of several"""
 
-COLOURS = {
-    "embedding": "#E58C94",
-    "positions": "#E58C94",
-    "attention": "#F0A93B",
-    "feed_forward": "#58B5E1",
-    "norm": "#C9C13C",
-    "norm_first": "#C9C13C",
-    "norm_after": "#C9C13C",
-    "add": "#C9C13C",
-    "output": "#9A97D6",
-    "softmax": "#6DBB77",
-}
-"""the hues of figure 1"""
-TITLES = {
-    "embedding": ("Embedding", "Embedding"),
-    "positions": ("+ Positional encoding", "+ Positions"),
-    "self_attn": ("Self-attention", "Self-attn"),
-    "cross_attn": ("Cross-attention", "Cross-attn"),
-    "feed_forward": ("Feed-forward", "Feed-fwd"),
-    "norm": ("Norm", "Norm"),
-    "norm_first": ("Norm", "Norm"),
-    "norm_after": ("Norm", "Norm"),
-    "add": ("Add", "Add"),
-    "add_norm": ("Add & norm", "Add & norm"),
-    "output": ("Output matrix", "Output"),
-    "softmax": ("Softmax", "Softmax"),
-}
-"""part -> its name, and a short one for phones"""
+
+@cache
+def parts() -> Mapping[str, Mapping[str, str]]:
+    """Part -> its name, a short one for phones where it has one, and its colour."""
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -107,6 +87,7 @@ def whole_model(
     about: Mapping[str, About],
     switched: Switched,
     memory: float | None = None,
+    counts: bool = False,
     title: str = "The whole model",
 ) -> Drawing:
     """The picture; it takes `values` of each box, (name, position), and of attentions `pattern`, coded, NaN if masked.
@@ -119,6 +100,7 @@ def whole_model(
         about: what is said about each box, by its name.
         switched: what is off.
         memory: mean length of the vectors that the encoder hands to the decoder; None: there is no memory.
+        counts: whether a box says at first how many parameters it has, in place of a length.
         title: the name of the saved picture.
 
     Raises:
@@ -141,6 +123,7 @@ def whole_model(
         "rows": [_row(row) for row in rows],
         "chosen": {"box": chosen[0], "positions": dict(chosen[1])},
         "memory": memory,
+        "counts": counts,
         **vars(switched),
         "stacks": {"encoder": ENCODER, "decoder": DECODER},
         "scale": colour_scales()[WEIGHTS],
@@ -231,7 +214,7 @@ def _feed_forward_words(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _describe(box: Any) -> dict:
-    kind = "attention" if box.pattern is not None else box.part
+    part = parts()[box.part]
     named = {name: f"{name} {' × '.join(f'{size:,}' for size in shape)}" for name, shape in box.matrices.items()}
     vocabulary = say_label(f"{box.facts.get('vocabulary', 0):,}")
     found = {
@@ -241,9 +224,9 @@ def _describe(box: Any) -> dict:
         "part": box.part,
         "sublayer": box.sublayer,
         "beside": box.beside,
-        "title": TITLES[box.part][0],
-        "short": TITLES[box.part][1],
-        "colour": COLOURS[{"add_norm": "norm"}.get(kind, kind)],
+        "title": part["title"],
+        "short": part.get("short", part["title"]),
+        "colour": part["colour"],
         "shape": say_label(", ".join(named.values())),
         "parameters": box.parameters,
         "shared": box.shared,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from model.language import Sentence, sentence, sentence_of
+from model.language import Sentence, sentence_of
 from viz.forms import Form, Texts
 from viz.paper.look import INK, SMALL, TEXT, load_matplotlib, missing_letters, plain, spelled, text_size, wrapped
 from viz.paper.panels import (
@@ -111,11 +111,7 @@ def _check(content: Any) -> None:
         check_parts(content)
         texts = [plain(text) for text in _texts_of(content)]
     if letters := missing_letters(texts):
-        raise CannotDraw(_unknown(letters))
-
-
-def _unknown(letters: str) -> Sentence:
-    return sentence("the font of these files does not have {letters}", letters=letters[:8])
+        raise CannotDraw("the font of these files does not have {letters}", letters=letters[:8])
 
 
 def _texts_of(part: Any, name: str = "") -> Iterator[str]:
@@ -180,7 +176,7 @@ class _Text:
 def _draw_figure(figure: Any, content: Mapping, text: _Text) -> None:
     panels = panels_of(content)
     if not panels:
-        raise CannotDraw(sentence("there is nothing in it"))
+        raise CannotDraw("there is nothing in it")
     height = place_panels(figure, panels, text.width)
     for panel in panels:
         draw_panel(panel, text.width)

@@ -7,21 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from model.language import sentence
 from viz.latex import signed
-from viz.paper.look import (
-    INCHES,
-    INK,
-    LEAST,
-    POINTS,
-    TEXT,
-    plain,
-    power,
-    readable,
-    rgba,
-    text_size,
-    wrapped,
-)
+from viz.paper.look import INCHES, INK, LEAST, POINTS, TEXT, plain, power, readable, rgba, text_size, wrapped
 from viz.paper.traces import (
     DASHES,
     CannotDraw,
@@ -124,7 +111,7 @@ def panels_of(content: Mapping) -> list[Panel]:
     panels: dict[tuple[str, str], Panel] = {}
     for trace in content["data"]:
         if trace["type"] not in ("heatmap", "bar", "scatter"):
-            raise CannotDraw(sentence("it has a trace of kind {kind}", kind=trace["type"]))
+            raise CannotDraw("it has a trace of kind {kind}", kind=trace["type"])
         if trace.get("mode") == "text" and trace.get("text") is None:
             continue  # places to click
         x, y = trace.get("xaxis") or "x", trace.get("yaxis") or "y"
@@ -137,22 +124,25 @@ def check_parts(content: Mapping) -> None:
     panels_of(content)
     for shape in content["layout"].get("shapes") or ():
         if shape.get("type", "line") not in ("line", "rect", "circle"):
-            raise CannotDraw(sentence("it has a shape of kind {kind}", kind=shape["type"]))
+            raise CannotDraw("it has a shape of kind {kind}", kind=shape["type"])
     for trace in content["data"]:
         symbols = (trace.get("marker") or {}).get("symbol", ())
         for symbol in {symbols} if isinstance(symbols, str) else {*(() if symbols is None else symbols)}:
             find_marker(symbol)
         if (trace.get("line") or {}).get("dash", "solid") not in ("", *DASHES):
-            raise CannotDraw(sentence("it has a line dashed as {dash}", dash=trace["line"]["dash"]))
+            raise CannotDraw("it has a line dashed as {dash}", dash=trace["line"]["dash"])
 
 
 def place_panels(figure: Any, panels: Sequence[Panel], width: float) -> float:
     """Give each panel its axes, in as many columns as `width` inches have room for; the height of all, in inches."""
     main = [panel for panel in panels if not panel.axis("y").get("overlaying")]
-    lefts, tops = ([*dict.fromkeys(sorted(ends))] for ends in _ends(main))
+    lefts = sorted({panel.domain("x")[0] for panel in main})
+    tops = sorted({-panel.domain("y")[1] for panel in main})
     columns, per_row = len(lefts), max(1, int(width / NARROWEST[main[0].square]))
     drawn = _drawn_height(panels[0].layout)
-    if columns > per_row and len({(p.domain("x")[0], p.domain("y")[1]) for p in main}) == len(main):
+    # Where a row of panels is fuller than the first, they share its sides, and are one picture.
+    whole = len([panel for panel in main if panel.domain("y")[1] == -tops[0]]) < columns
+    if columns > per_row and not whole and len({(p.domain("x")[0], p.domain("y")[1]) for p in main}) == len(main):
         rows = -(-len(main) // per_row)
         grid = figure.add_gridspec(rows, per_row)
         cells = [grid[number // per_row, number % per_row] for number in range(len(main))]
@@ -173,13 +163,9 @@ def place_panels(figure: Any, panels: Sequence[Panel], width: float) -> float:
         if panel.ax is None:
             below = next((one for one in main if one.y == panel.axis("y")["overlaying"]), None)
             if below is None or panel.log("x") != below.log("x"):
-                raise CannotDraw(sentence("it has one axis on top of another"))
+                raise CannotDraw("it has one axis on top of another")
             panel.ax = below.ax.twinx()
     return height
-
-
-def _ends(panels: Sequence[Panel]) -> tuple[list[float], list[float]]:
-    return [panel.domain("x")[0] for panel in panels], [-panel.domain("y")[1] for panel in panels]
 
 
 def _span(starts: Sequence[float], low: float, high: float) -> slice:
@@ -196,7 +182,7 @@ def _drawn_height(layout: Mapping) -> float:
 def draw_panel(panel: Panel, width: float) -> None:
     """Draw traces, axes, shapes and hatching of a panel in a figure that is `width` inches wide."""
     ax, layout = panel.ax, panel.layout
-    panel.names = {letter: _categories(panel, letter) for letter in "xy"}
+    panel.names = {letter: _categories(panel.axis(letter)) for letter in "xy"}
     if bars := [trace for trace in panel.traces if trace["type"] == "bar"]:
         draw_bars(ax, bars, layout, panel.places)
     before = None
@@ -218,11 +204,8 @@ def draw_panel(panel: Panel, width: float) -> None:
             _draw_shape(ax, shape, panel)
 
 
-def _categories(panel: Panel, letter: str) -> dict[str, int]:
-    names: dict[str, int] = {}
-    for name in panel.axis(letter).get("categoryarray") or ():
-        names.setdefault(name, len(names))
-    return names
+def _categories(axis: Mapping) -> dict[str, int]:
+    return {name: place for place, name in enumerate(dict.fromkeys(axis.get("categoryarray") or ()))}
 
 
 def _draw_frame(ax: Any, is_map: bool) -> None:
@@ -277,6 +260,8 @@ def _set_range(panel: Panel, letter: str) -> None:
 
 
 def _set_ticks(panel: Panel, letter: str, width: float) -> None:
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+
     axis, ax = panel.axis(letter), panel.ax
     line = getattr(ax, f"{letter}axis")
     texts, places = list(_texts(axis)), axis.get("tickvals")
@@ -284,7 +269,7 @@ def _set_ticks(panel: Panel, letter: str, width: float) -> None:
         texts, places = list(panel.names[letter]), list(panel.names[letter].values())
     if places is None:
         if axis.get("nticks") or not panel.log(letter):
-            _cap_ticks(line, panel.log(letter))
+            line.set_major_locator(LogLocator(numticks=6) if panel.log(letter) else MaxNLocator(5))
         return
     places = panel.places(letter, places)
     if not texts:
@@ -298,7 +283,7 @@ def _set_ticks(panel: Panel, letter: str, width: float) -> None:
         labels = ["\n".join(wrapped(text.replace("\n", " "), most, TICK)) for text in labels]
     line.set_ticks([place for place, _ in inside], labels)
     if letter == "x":
-        line.set_minor_locator(_nothing())
+        line.set_minor_locator(NullLocator())
 
 
 def _whole(text: str, place: float, names: Mapping[str, int]) -> str:
@@ -307,18 +292,6 @@ def _whole(text: str, place: float, names: Mapping[str, int]) -> str:
         return text
     found = (plain(name) for name, at in names.items() if at == place)
     return next((name for name in found if name.startswith(text[:-1])), text)
-
-
-def _nothing() -> Any:
-    from matplotlib.ticker import NullLocator
-
-    return NullLocator()
-
-
-def _cap_ticks(line: Any, log: bool) -> None:
-    from matplotlib.ticker import LogLocator, MaxNLocator
-
-    line.set_major_locator(LogLocator(numticks=6) if log else MaxNLocator(5))
 
 
 def room_for_lines(panel: Panel) -> float:
@@ -380,7 +353,11 @@ def thin_ticks(panel: Panel) -> None:
 
 
 def wrap_notes(panel: Panel) -> None:
-    """Break titles and texts that are wider than their panel into lines; for a figure that is laid out."""
+    """Break titles and texts that are wider than their panel into lines, and leave out those that are wider than the
+    bar they stand in; for a figure that is laid out."""
+    for text in panel.ax.texts:
+        if bar := getattr(text, "bar", None):
+            text.set_visible(text.get_window_extent().width <= bar.get_window_extent().width)
     width = panel.ax.get_window_extent().width / panel.ax.figure.dpi
     for text in (panel.ax.title, panel.ax._left_title, *panel.ax.texts):
         if (
@@ -440,8 +417,6 @@ def _draw_shape(ax: Any, shape: Mapping, panel: Panel) -> None:
         *rgb, alpha = rgba(line.get("color", INK))
         ax.plot([x0, x1], [y0, y1], color=rgb, alpha=alpha * strength, zorder=2.2, scalex=False, scaley=False, **look)
         return
-    if shape["type"] not in ("rect", "circle"):
-        raise CannotDraw(sentence("it has a shape of kind {kind}", kind=shape["type"]))
     *rgb, alpha = rgba(shape.get("fillcolor", "rgba(0,0,0,0)"))
     colours = {"facecolor": (*rgb, alpha * strength), "edgecolor": rgba(line.get("color", INK))}
     below = {"zorder": 0.5 if shape.get("layer") == "below" else 3.5, "clip_on": True}
@@ -491,7 +466,9 @@ def _write_note(panel: Panel, note: Mapping, words: str) -> None:
     font = note.get("font") or {}
     shift = POINTS * note.get("xshift", 0), POINTS * note.get("yshift", 0)
     look: dict[str, Any] = {"fontsize": max(POINTS * font.get("size", 12), LEAST), "color": readable(font.get("color"))}
-    look |= {"ha": _across(note, at[0], kinds[0]), "va": _down(note, at[1], kinds[1])}
+    across = _anchor(note.get("xanchor", "auto"), at[0], kinds[0], ("left", "center", "right"))
+    down = _anchor(note.get("yanchor", "auto"), at[1], kinds[1], ("bottom", "middle", "top"))
+    look |= {"ha": across, "va": {"middle": "center"}.get(down, down)}
     if note.get("showarrow", True):
         shift = POINTS * note.get("ax", 0), -POINTS * note.get("ay", -30)
         look |= {"ha": "center", "va": "center"}
@@ -499,18 +476,12 @@ def _write_note(panel: Panel, note: Mapping, words: str) -> None:
     write(panel.ax, words, at, shift, kinds, **look)
 
 
-def _across(note: Mapping, x: float, kind: str) -> str:
-    anchor = note.get("xanchor", "auto")
-    if anchor == "auto":
-        anchor = "center" if kind == "data" or 1 / 3 < x < 2 / 3 else "left" if x <= 1 / 3 else "right"
-    return anchor
-
-
-def _down(note: Mapping, y: float, kind: str) -> str:
-    anchor = note.get("yanchor", "auto")
-    if anchor == "auto":
-        anchor = "middle" if kind == "data" or 1 / 3 < y < 2 / 3 else "bottom" if y <= 1 / 3 else "top"
-    return {"middle": "center"}.get(anchor, anchor)
+def _anchor(anchor: str, place: float, kind: str, thirds: tuple[str, str, str]) -> str:
+    """Which part of a text stands at its place: where Plotly chooses, that of the third of the panel it lies in."""
+    if anchor != "auto":
+        return anchor
+    first, middle, last = thirds
+    return middle if kind == "data" or 1 / 3 < place < 2 / 3 else first if place <= 1 / 3 else last
 
 
 def draw_colour_bars(figure: Any, panels: Sequence[Panel]) -> None:
@@ -547,7 +518,8 @@ def draw_colour_bars(figure: Any, panels: Sequence[Panel]) -> None:
 def legend_entries(panels: Sequence[Panel]) -> dict[str, Any]:
     """What the legend names: label -> what it looks like; empty where the figure has no legend."""
     layout = panels[0].layout
-    named = [trace for panel in panels for trace in panel.traces if _is_in_legend(trace)]
+    drawn = [trace for panel in panels for trace in panel.traces if trace["type"] != "heatmap"]
+    named = [trace for trace in drawn if trace.get("name") and trace.get("showlegend") is not False]
     shown = layout.get("showlegend")
     asked = any(trace.get("showlegend") for trace in named) or any(
         s.get("showlegend") for s in layout.get("shapes") or ()
@@ -559,7 +531,3 @@ def legend_entries(panels: Sequence[Panel]) -> dict[str, Any]:
         for handle, label in zip(*panel.ax.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
     return entries
-
-
-def _is_in_legend(trace: Mapping) -> bool:
-    return trace["type"] in ("bar", "scatter") and bool(trace.get("name")) and trace.get("showlegend") is not False

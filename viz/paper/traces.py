@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from model.language import sentence
+from model.language import Refusal
 from viz.paper.look import INK, LEAST, POINTS, TEXT, colour_map, ink_on, plain, readable, rgba, written
 from viz.theme import OKABE_ITO
 
@@ -43,7 +43,7 @@ SIDES = {"left": ("right", -4), "right": ("left", 4), "center": ("center", 0)}
 LEVELS = {"top": ("bottom", 4), "bottom": ("top", -4), "middle": ("center", 0)}
 
 
-class CannotDraw(ValueError):
+class CannotDraw(Refusal):
     """A figure holds what cannot be drawn for a paper; the message says what."""
 
 
@@ -72,6 +72,7 @@ def draw_heatmap(ax: Any, trace: Mapping, layout: Mapping, places: Places) -> An
     image = ax.pcolormesh(
         _edges(x), _edges(y), z, cmap=colour_map(scale), vmin=low, vmax=high, rasterized=z.size > 400, linewidth=0
     )
+    image.set_alpha(trace.get("opacity"))
     image.set_edgecolor("white" if trace.get("ygap") or trace.get("xgap") else "face")
     if trace.get("ygap") or trace.get("xgap"):
         image.set_linewidth(1.0)
@@ -91,7 +92,7 @@ def _write_cells(ax: Any, trace: Mapping, z: Any, centres: tuple[Array, Array], 
     template = trace.get("texttemplate") or ""
     if template not in ("%{text}", "%{z:.2f}"):
         if template:
-            raise CannotDraw(sentence("it has text in cells of the form {template}", template=template))
+            raise CannotDraw("it has text in cells of the form {template}", template=template)
         return
     texts = trace["text"] if template == "%{text}" else [[f"{value:.2f}" for value in row] for row in z.filled(np.nan)]
     size = max(POINTS * (trace.get("textfont") or {}).get("size", 11), LEAST)
@@ -127,7 +128,10 @@ def draw_bars(ax: Any, traces: Sequence[Mapping], layout: Mapping, places: Place
         drawn = draw(at, values, width, base, label=plain(trace.get("name", "")), zorder=2)
         for patch, (colour, hatch, edge) in zip(drawn, looks, strict=True):
             patch.set(facecolor=colour, hatch=hatch, edgecolor=edge, linewidth=0.5 if edge != "none" else 0)
-        _write_on_bars(ax, trace, at, base + values, lies)
+        if trace.get("textposition") == "inside":
+            _write_in_bars(ax, trace, at, base, drawn)
+        else:
+            _write_on_bars(ax, trace, at, base + values, lies)
 
 
 def _bar_looks(marker: Mapping, opacity: float, count: int, own: str) -> list[tuple[Any, str, Any]]:
@@ -160,6 +164,13 @@ def _write_on_bars(ax: Any, trace: Mapping, at: Array, ends: Array, lies: bool) 
         write(ax, plain(text), where, shift, **anchors)
 
 
+def _write_in_bars(ax: Any, trace: Mapping, at: Array, starts: Array, bars: Sequence[Any]) -> None:
+    """Texts at the left ends of bars that lie; which of them have room is known once the figure is laid out."""
+    for place, start, text, patch in zip(at, starts, _each(trace["text"], len(at)), bars, strict=True):
+        if written := write(ax, plain(text), (start, place), (2, 0), ha="left", va="center"):
+            written.bar = patch
+
+
 def write(ax: Any, text: str, at: tuple, shift: tuple[float, float], coordinates: Any = "data", **look: Any) -> Any:
     """Write a text at a place, `shift` points away from it; the layout keeps it inside the figure."""
     if not text.strip():
@@ -189,12 +200,14 @@ def draw_scatter(ax: Any, trace: Mapping, layout: Mapping, places: Places, befor
         shade = rgba(trace.get("fillcolor") or line.get("color", own))
         ax.fill_between(x, other, y, color=shade, linewidth=0, zorder=1, **(label if not line.get("width") else {}))
     if "lines" in mode and line.get("width", 2):
-        colour, dash = rgba(line.get("color") or _one(marker.get("color"), own)), line.get("dash", "solid")
-        if dash not in DASHES:
-            raise CannotDraw(sentence("it has a line dashed as {dash}", dash=dash))
+        colour = rgba(line.get("color") or _one(marker.get("color"), own))
         steps = {"drawstyle": "steps-post"} if line.get("shape") == "hv" else {}
         strength = {"alpha": colour[3] * trace.get("opacity", 1.0)}
-        look = {"linestyle": DASHES[dash], "linewidth": POINTS * line.get("width", 2), "color": colour[:3]}
+        look = {
+            "linestyle": DASHES[line.get("dash") or "solid"],
+            "linewidth": POINTS * line.get("width", 2),
+            "color": colour[:3],
+        }
         (drawn,) = ax.plot(x, y, zorder=2.5, **look, **strength, **steps, **label)
         label = {}
         if "markers" in mode and isinstance(marker.get("symbol", ""), str):
@@ -224,7 +237,7 @@ def find_marker(name: str) -> str:
     """Matplotlib's marker for one of Plotly's symbols; raises CannotDraw if there is none."""
     shape = name.removesuffix("-open").removesuffix("-dot").removesuffix("-open")
     if shape not in MARKERS:
-        raise CannotDraw(sentence("it has points drawn as {name}", name=name))
+        raise CannotDraw("it has points drawn as {name}", name=name)
     return MARKERS[shape]
 
 
@@ -270,10 +283,12 @@ def _write_at_points(ax: Any, at: tuple[Array, Array], trace: Mapping, mode: str
     font = trace.get("textfont") or {}
     colours = _each(font.get("color"), count)
     size = max(POINTS * float(np.max(font.get("size", 12))), LEAST)
-    for x, y, text, place, colour in zip(*at, _each(texts, count), places, colours, strict=True):
+    radii = POINTS / 2 * np.broadcast_to(np.asarray((trace.get("marker") or {}).get("size", 6), float), count)
+    for x, y, text, place, colour, radius in zip(*at, _each(texts, count), places, colours, radii, strict=True):
         level, side = place.split()
         (ha, right), (va, up) = SIDES[side], LEVELS[level]
-        shift = (right if "markers" in mode else 0, up if "markers" in mode else 0)
+        away = max(1, (radius + 2) / 4) if "markers" in mode else 0
+        shift = right * away, up * away
         write(ax, plain(text), (x, y), shift, ha=ha, va=va, color=readable(colour), fontsize=size)
 
 

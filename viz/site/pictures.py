@@ -12,7 +12,7 @@ from model.language import tr
 from viz import notebook
 from viz.canvas.beam_tree import tree_picture
 from viz.canvas.long_map import LongWindow, long_map
-from viz.canvas.move_query import PLANE, move_query
+from viz.canvas.own_vectors import own_vectors
 from viz.drawing import Drawing, named
 from viz.html import chips
 from viz.labels import say_header, say_label
@@ -53,7 +53,7 @@ def headers(trace: Any, taus: Sequence[float], scope: str) -> dict[str, Any]:
         "lines": {kind.name: notebook.lines(trace, kind.name).drawings[0].header for kind in trace.kinds},
         "heads": notebook.heads(trace).drawings[0].header,
         "tokens": chips(tr("Tokens"), first.tokens.labels[:1], first.tokens.ids[:1], colour, chosen=-1),
-        "move": _move(trace.attention(kind.name, kind.layers[0])),
+        "move": _move(trace.attention(kind.name, kind.layers[0]), taus),
         "map": _map(),
     } | own
 
@@ -71,10 +71,10 @@ def _step(drawing: Drawing) -> dict[str, Any]:
     return {part: value for part, value in header.items() if part not in OF_RUN} | {"arrays": [*dict.fromkeys(names)]}
 
 
-def _move(attention: Any) -> dict[str, Any]:
-    nothing = dict.fromkeys(PLANE, np.zeros((1, 1)))
-    header = move_query(nothing, attention, 0, ((), ()), softcap=attention.softcap, sink=attention.sink).header
-    return {name: header[name] for name in ("biased", "softcap", "sink", "colours", "query_colour", "key_colour")}
+def _move(attention: Any, taus: Sequence[float]) -> dict[str, Any]:
+    own = {"path": "", "head": 0, "typed": None, "taus": taus, "softcap": attention.softcap, "sink": attention.sink}
+    header = own_vectors({"bias": attention.bias}, [np.zeros((2, 1))] * 2, ((), ()), **own).header
+    return {name: header[name] for name in ("biased", "colours", "roles", *own)}
 
 
 def _map() -> dict[str, Any]:

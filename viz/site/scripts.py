@@ -21,7 +21,7 @@ PAGE = ("half", "labels", "miniature", "plane", "loading", "thread")
 """what the page itself imports"""
 PARTS = ("state", "{own}", "pictures", "drawing", "chosen", "model", "links", "story", "start")
 """the page itself, files of js/page that share one scope; {own}: translating or writing"""
-COMPONENTS = ("chips", "whole_model", "matrices", "temperature", "mosaic", "lines", "move_query", "long_map")
+COMPONENTS = ("chips", "whole_model", "matrices", "temperature", "mosaic", "lines", "own_vectors", "long_map")
 """the app's pictures that every page draws with"""
 NEEDED = {"translating": (*COMPONENTS, "beam_tree"), "writing": COMPONENTS}
 NOT_HERE = ("svg_pen.js", "save_svg.js")

@@ -17,9 +17,9 @@ _LINE = f"""<style>
 .written :is(.given, button) {{ display: inline-block; height: auto; min-width: 0; padding: 0.05rem 0.45rem;
   border: 1px solid transparent; border-radius: 0.35rem; font-size: inherit; line-height: 1.5; }}
 .written .given {{ border-color: color-mix(in srgb, {GUIDE} 45%, transparent); }}
-.written .past {{ background: color-mix(in srgb, {DECODER} 16%, transparent); }}
-.written .now {{ border: 2px solid {DECODER}; background: transparent; font-weight: 700; }}
-.written .later {{ opacity: 0.75; }}
+.written .past {{ background: color-mix(in srgb, var(--hue) 16%, transparent); }}
+.written .now {{ border: 2px solid var(--hue); background: transparent; font-weight: 700; }}
+.written .later {{ border: 1px dashed {GUIDE}; opacity: 0.75; }}
 </style>"""
 _STATES = {"past": later("written"), "now": later("chosen at this step"), "later": later("not yet written")}
 
@@ -35,16 +35,32 @@ def progress_line(next_tokens: Sequence[str], step: int, n_given: int, what: str
         n_given: how many of the pieces are a prompt.
         what: the written text is: "translation" or "continuation".
     """
+    steps = [position if position >= 0 else None for position in range(-n_given, len(next_tokens) - n_given)]
+    return line_of_steps(next_tokens, steps, step, tr("The {what} at step {step}", what=say_label(what), step=step))
+
+
+def line_of_steps(
+    tokens: Sequence[str], steps: Sequence[int | None], now: int, name: str, colour: str = DECODER
+) -> str:
+    """The same of tokens that are written in any order.
+
+    Args:
+        tokens: the pieces of the whole text.
+        steps: at which step each is written; None: it is given.
+        now: the step that is shown.
+        name: what the line is, for a screen reader.
+        colour: of what is written.
+    """
     boxes = []
-    for position, name in enumerate(labels(next_tokens), -n_given):
-        text = f"<bdi>{html.escape(name)}</bdi>"
-        if position < 0:
-            boxes.append(f'<span class="given" role="listitem" title="{tr("prompt: given")}">{text}</span>')
+    for step, token in zip(steps, labels(tokens), strict=True):
+        text = f"<bdi>{html.escape(token)}</bdi>"
+        if step is None:
+            boxes.append(f'<span class="given" role="listitem" title="{tr("given")}">{text}</span>')
             continue
-        state = "past" if position < step else "now" if position == step else "later"
-        said = html.escape(tr("step {position}: {state}", position=position, state=tr(_STATES[state])))
+        state = "past" if step < now else "now" if step == now else "later"
+        said = html.escape(tr("step {position}: {state}", position=step, state=tr(_STATES[state])))
         title = f'title="{said}" aria-pressed="{str(state == "now").lower()}"'
-        button = f'<button class="{state}" data-position="{position}" {title}>{text}</button>'
+        button = f'<button class="{state}" data-position="{step}" {title}>{text}</button>'
         boxes.append(f'<span role="listitem">{button}</span>')
-    name = html.escape(tr("The {what} at step {step}", what=say_label(what), step=step))
-    return f'{_LINE}<div class="written" role="list" aria-label="{name}">{"".join(boxes)}</div>'
+    look = f'class="written" style="--hue: {colour}"'
+    return f'{_LINE}<div {look} role="list" aria-label="{html.escape(name)}">{"".join(boxes)}</div>'

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from model.language import Numeral
-from viz.figure import NO_GRID, StableFigure, escape, figure, grid, heatmap, merge, panels, suffix
+from viz.figure import NO_GRID, StableFigure, escape, figure, grid, heatmap, merge, panels, suffix, vline
 from viz.forms import TALLEST_BELOW_CONTROLS, Form, Mark, array_name
 from viz.heatmap import MOST_ROWS, cells_height, signed_axis
 from viz.labels import say_label
-from viz.theme import symmetric_range
+from viz.theme import usual_range
 from viz.tokens import axis_ticks, numbered
 
 Array = np.ndarray
@@ -87,7 +87,9 @@ class PositionMap(Form):
     def draw(self) -> StableFigure:
         if self.halves:
             return self._draw_halves(self.halves)
-        columns, ticks, square = {}, {"constrain": "domain"}, {"constrain": "domain", "scaleanchor": "x"}
+        columns, square = {}, {"constrain": "domain", "scaleanchor": "x"}
+        # Plotly measures the labels of an axis before it makes a map square, and would write the title between them.
+        ticks = {"constrain": "domain", "title": {"standoff": 44}}
         place = "of positions %{y} and %{x}"
         if self.explained is not None:
             columns, square, place = {"x": self.explained}, {}, "at position %{y}, %{x}"
@@ -95,7 +97,7 @@ class PositionMap(Form):
         hover = VALUE + f"{self.what} {place}".removeprefix(" at ")
         return figure(
             [_map(self.values, hover, **columns)],
-            {"coloraxis": signed_axis(self.limits), "xaxis": ticks | {"title": self.title}},
+            {"coloraxis": signed_axis(self.limits), "xaxis": merge(ticks, {"title": self.title})},
             {"yaxis": NO_GRID | square | {"title": "position", "autorange": "reversed"}},
             self._marked(),
             self.layout,
@@ -138,20 +140,46 @@ class PositionMap(Form):
 
 @dataclass(frozen=True, kw_only=True)
 class VectorMaps(Form):
-    """Maps of one shape in one colour range, beside each other, so that their rows are aligned."""
+    """Maps of one shape in one colour range, beside each other, so that their rows are aligned.
+
+    The range leaves out few large numbers: 1% of all magnitudes at most.
+    """
 
     maps: Mapping[str, Array]
     """title -> (row, dimension)"""
     tokens: Sequence[str] | None = None
     """pieces, the rows; None: the rows are positions"""
+    waves: bool = False
+    """whether the dimensions are a sine and a cosine in turn: all sines stand first then, each half by wavelength"""
 
     @property
     def roomy(self) -> bool:
         """Several maps need the width."""
         return len(self.maps) > 1
 
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Of the colours."""
+        return usual_range(*self.maps.values())
+
+    @property
+    def beyond(self) -> float:
+        """The share of all numbers that lie outside the limits."""
+        magnitudes = np.abs(np.stack([*self.maps.values()]))
+        return float((magnitudes > self.limits[1]).mean())
+
+    @property
+    def order(self) -> Array:
+        """(d_model,): the dimensions from left to right."""
+        every = np.arange(next(iter(self.maps.values())).shape[-1])
+        return np.concatenate([every[::2], every[1::2]]) if self.waves else every
+
     def draw(self) -> StableFigure:
-        count, tokens = len(self.maps), self.tokens
+        count, tokens, order = len(self.maps), self.tokens, self.order
+        dimensions = {"x": [dimension_name(one) for one in order]} if self.waves else {}
+        half = (len(order) + 1) // 2
+        quarters = [0, half // 2, half, half + half // 2]
+        columns = {"tickvals": quarters, "ticktext": [dimension_name(order[one]) for one in quarters]}
         rows, row = len(next(iter(self.maps.values()))), "position" if tokens is None else "token"
         names = None if tokens is None else escape(numbered(tokens))
         room = cells_height(rows, TALLEST_BELOW_CONTROLS - HEAD - FOOT)
@@ -159,7 +187,13 @@ class VectorMaps(Form):
         beside = {"showticklabels": False, "ticks": ""}
         return figure(
             [
-                _map(values, f"{VALUE}{title}<br>{row} %{{y}}, dimension %{{x}}", y=names, panel=panel)
+                _map(
+                    values[:, order],
+                    f"{VALUE}{title}<br>{row} %{{y}}, dimension %{{x}}",
+                    y=names,
+                    panel=panel,
+                    **dimensions,
+                )
                 for panel, (title, values) in enumerate(self.maps.items(), start=1)
             ],
             grid(
@@ -168,15 +202,16 @@ class VectorMaps(Form):
                 list(self.maps),
                 {"font": {"size": 14}},
                 horizontal_spacing=0.03,
-                xaxis={"title": "dimension", "matches": "x"},
+                xaxis={"title": "dimension", "matches": "x"} | (columns if self.waves else {}),
                 yaxis=NO_GRID | {"range": [rows - 0.5, -0.5], "matches": "y"} | ticks,
             ),
             panels("yaxis", range(2, count + 1), beside),
             {"yaxis": {"title": row}} if tokens is None else {},
+            {"shapes": [vline(half - 0.5, panel, dash="solid") for panel in range(1, count + 1)]} if self.waves else {},
             self.layout,
             height=room + HEAD + FOOT,
             # The colour bar lies above the titles.
-            coloraxis=merge(signed_axis(symmetric_range(*self.maps.values())), {"colorbar": {"y": 1 + 24 / room}}),
+            coloraxis=merge(signed_axis(self.limits, beyond=self.beyond > 0), {"colorbar": {"y": 1 + 24 / room}}),
             margin={"t": HEAD, "b": FOOT},
         )
 

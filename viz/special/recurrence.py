@@ -7,17 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.language import Sentence, sentence, tr
-from viz.figure import (
-    NO_GRID,
-    TITLE_LEFT,
-    escape,
-    figure,
-    frame,
-    grid,
-    heatmap,
-    scatter,
-    suffix,
-)
+from viz.figure import NO_GRID, TITLE_LEFT, escape, figure, frame, grid, heatmap, scatter, suffix
 from viz.heatmap import bar_below, colour_axis
 from viz.labels import say_label
 from viz.latex import span

@@ -6,16 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.language import sentence
-from viz.figure import (
-    LEGEND_ABOVE,
-    NO_GRID,
-    curve,
-    escape,
-    figure,
-    grid,
-    hline,
-    scatter,
-)
+from viz.figure import LEGEND_ABOVE, NO_GRID, curve, escape, figure, grid, hline, scatter
 from viz.forms import TALLEST_BELOW_CONTROLS
 from viz.labels import say_label
 from viz.latex import signed

@@ -24,17 +24,7 @@ from viz.figure import (
     suffix,
 )
 from viz.forms import ABOVE, BESIDE, Form, Scale
-from viz.heatmap import (
-    Map,
-    bar_below,
-    cells_height,
-    colour_axis,
-    half_bar,
-    map_grid,
-    signed,
-    slanted_room,
-    weight_axis,
-)
+from viz.heatmap import Map, bar_below, cells_height, colour_axis, half_bar, map_grid, signed, slanted_room, weight_axis
 from viz.latex import span
 from viz.theme import CHOSEN, OKABE_ITO, SIGNED, symmetric_range
 from viz.tokens import MOST_ROOM, labels

@@ -5,16 +5,7 @@ from itertools import pairwise
 
 import plotly.graph_objects as go
 
-from viz.figure import (
-    NO_GRID,
-    TITLE_LEFT,
-    escape,
-    figure,
-    grid,
-    merge,
-    scatter,
-    suffix,
-)
+from viz.figure import NO_GRID, TITLE_LEFT, escape, figure, grid, merge, scatter, suffix
 from viz.theme import GUIDE, OKABE_ITO
 from viz.tokens import labels, token_ticks
 

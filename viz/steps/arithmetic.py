@@ -3,16 +3,7 @@
 import numpy as np
 
 from model.language import Sentence, sentence, tr
-from viz.latex import (
-    bracketed,
-    coloured,
-    dot_product,
-    entry,
-    latex_number,
-    number,
-    root_of_width,
-    sum_of_products,
-)
+from viz.latex import bracketed, coloured, dot_product, entry, latex_number, number, root_of_width, sum_of_products
 from viz.steps.head import COLOURS, Array, Choice, Head
 from viz.steps.strips import Arithmetic, Strip, StripRow
 from viz.theme import KEY, QUERY, VALUE, WEIGHTS

@@ -15,7 +15,7 @@ import numpy as np
 
 from model.cancel import check_cancelled
 from model.checkpoints.translator import Translator
-from model.language import sentence
+from model.language import Refusal
 from model.trace import Array, Tokens, Trace
 from model.training.data import read_lines
 
@@ -202,11 +202,6 @@ def count_links(made: Array, links: Links) -> Array:
     return np.stack([*counts, np.full_like(counts[0], links.sure.sum())], axis=-1)
 
 
-def count_head_links(trace: Trace, layer: int, links: Links) -> Array:
-    """(heads, 4): the same of each head of a cross-attention, whose rows stand for the word that they predict."""
-    return count_links(make_links(word_weights(trace, layer)[CONVENTIONS.index("predicts")]), links)
-
-
 def alignment_error_rate(counts: Array) -> Array:
     """(..., 4) from `count_links`, summed over sentences -> (...): 1 - (|A S| + |A P|) / (|A| + |S|)."""
     made, sure, possible, all_sure = np.moveaxis(np.asarray(counts), -1, 0)
@@ -382,15 +377,11 @@ def measure_alignment(
             baselines[name] = baselines[name] + count_links(links[number], pair.links)
         report = AlignmentReport(reference, layers, heads, means, dict(baselines), scored, number + 1 - scored)
     if report is None:
-        raise ValueError(
-            sentence(
-                "None of the {count:,} sentence pairs could be scored. Of the first: {why}", count=len(pairs), why=why
-            )
+        raise Refusal(
+            "None of the {count:,} sentence pairs could be scored. Of the first: {why}", count=len(pairs), why=why
         )
     if not report.heads[..., 3].any():
-        raise ValueError(
-            sentence("The reference has no sure link in the pairs that could be scored: give it more of them.")
-        )
+        raise Refusal("The reference has no sure link in the pairs that could be scored: give it more of them.")
     yield 1.0, AlignmentReport(reference, layers, heads, means, baselines, scored, len(pairs) - scored)
 
 
@@ -402,13 +393,11 @@ def _weights_of_layers(trace: Trace, layers: Sequence[int], word: re.Pattern[str
     """
     weights = np.stack([word_weights(trace, layer, word) for layer in layers])
     if not weights.shape[-1] or weights.shape[-2:] != pair.links.sure.shape:
-        raise ValueError(
-            sentence(
-                "the model's tokens spell {spelled} and {written} words, the sentences have {source} and {target}.",
-                spelled=weights.shape[-1],
-                written=weights.shape[-2],
-                source=pair.links.sure.shape[1],
-                target=pair.links.sure.shape[0],
-            )
+        raise Refusal(
+            "the model's tokens spell {spelled} and {written} words, the sentences have {source} and {target}.",
+            spelled=weights.shape[-1],
+            written=weights.shape[-2],
+            source=pair.links.sure.shape[1],
+            target=pair.links.sure.shape[0],
         )
     return weights

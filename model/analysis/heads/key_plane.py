@@ -31,20 +31,53 @@ class KeyPlane:
     """(query, key): what that part adds to each raw score, times the model's scale"""
 
 
-def key_plane(attention: Attention, head: int) -> KeyPlane:
-    """The principal components of all keys of one head (Pearson 1901), and its queries split by their plane."""
-    q, k = (x[head].astype(np.float64) for x in (attention.q, attention.k))
-    centre = k.mean(axis=0)
-    _, lengths, directions = np.linalg.svd(k - centre, full_matrices=True)
-    axes = directions[:2]
+def principal_axes(rows: Array) -> tuple[Array, Array]:
+    """Two orthonormal directions, (2, width), in which rows, (row, width), vary most (Pearson 1901).
+
+    With them each direction's share of the variance, (2,); 0 where the rows do not vary.
+    """
+    centred = rows.astype(np.float64) - rows.mean(axis=0)
+    _, lengths, directions = np.linalg.svd(centred, full_matrices=True)
     variances = np.zeros(max(2, len(lengths)))
     variances[: len(lengths)] = lengths**2
     total = variances.sum()
+    axes = np.zeros((2, rows.shape[1]))
+    axes[: len(directions[:2])] = directions[:2]
+    return axes, variances[:2] / total if total > 0 else np.zeros(2)
+
+
+def convex_hull(points: Array) -> list[int]:
+    """Which of points, (point, 2), are corners of the smallest convex shape around all, in order around it.
+
+    Andrew 1979, “Another efficient algorithm for convex hulls in two dimensions”.
+    """
+    order = np.lexsort(points.T[::-1]).tolist()
+    hull: list[int] = []
+    for numbers in (order, order[::-1]):
+        start = len(hull) + 1
+        for number in numbers:
+            while len(hull) > start and _turns_right(*points[[*hull[-2:], number]]):
+                hull.pop()
+            hull.append(number)
+        hull.pop()
+    return hull or order[:1]
+
+
+def _turns_right(first: Array, second: Array, third: Array) -> bool:
+    (a, b), (c, d) = second - first, third - first
+    return a * d - b * c <= 0
+
+
+def key_plane(attention: Attention, head: int) -> KeyPlane:
+    """The principal components of all keys of one head, and its queries split by their plane."""
+    q, k = (x[head].astype(np.float64) for x in (attention.q, attention.k))
+    centre = k.mean(axis=0)
+    axes, shares = principal_axes(k)
     in_plane = q @ axes.T
     outside = q - in_plane @ axes
     return KeyPlane(
         axes=axes,
-        shares=variances[:2] / total if total > 0 else np.zeros(2),
+        shares=shares,
         mean=axes @ centre,
         keys=(k - centre) @ axes.T,
         queries=in_plane,

@@ -2,19 +2,17 @@
 
 import hashlib
 import json
-import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from zipfile import BadZipFile
 from zlib import error as ZlibError
 
 import numpy as np
 
-from model.analysis.heads.alignments import Links, alignment_error_rate
+from model.analysis.heads.alignments import alignment_error_rate
 from model.analysis.heads.grammar import DIRECTIONS, NEAREST, OFFSETS, TYPE_RULES, meaning_correlation
 from model.analysis.heads.head_summary import TYPES, HeadSummary, name_type
 from model.analysis.heads.head_weights import copy_score_of
@@ -24,7 +22,7 @@ from model.analysis.heads.tally import Column, Place, Tally, measure
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.files import MOST_BYTES, atomic_write, read_arrays, read_text
 from model.checkpoints.store import checkpoint_path, shown_name
-from model.language import later, sentence, sentence_of
+from model.language import Refusal, later, sentence, sentence_of
 from model.trace import Array, Trace
 
 FILE, DISTRIBUTIONS = "heads.json", "heads.npz"
@@ -103,14 +101,6 @@ class MeasuredHead:
     @property
     def place(self) -> Place:
         return self.kind, self.layer, self.head
-
-
-def measure_heads(opened: Checkpoint, traces: Iterable[Trace], links: Sequence[Links] = ()) -> tuple[MeasuredHead, ...]:
-    """Every head of the model over the sentences of these runs, one run a sentence; `links`: of each, if known."""
-    tally = Tally(opened)
-    for trace, linked in zip_longest(traces, links):
-        tally.add(trace, linked)
-    return describe_heads(tally)
 
 
 def describe_heads(tally: Tally) -> tuple[MeasuredHead, ...]:
@@ -373,16 +363,12 @@ def describe_distributions(tally: Tally) -> Distributions:
                 chosen = np.flatnonzero(tenth == part)[:DRAWN]
                 drawn[head, number, part, : len(chosen)] = chosen
                 values[head, number, part, : len(chosen)] = scores[pool][chosen]
-    offsets = np.concatenate([tally.sums[f"offsets {kind}"] for kind in _kinds_in_order(tally)]) / tally.runs
+    offsets = np.concatenate([tally.sums[f"offsets {kind}"] for kind in tally.kinds]) / tally.runs
     texts = tuple(tally.texts[i] for i in pool)
     grammar = _describe_grammar(tally)
     return Distributions(
         tuple(tally.places), names, percentiles, counts, texts, drawn, values, offsets.astype(np.float32), **grammar
     )
-
-
-def _kinds_in_order(tally: Tally) -> list[str]:
-    return list(dict.fromkeys(kind for kind, _, _ in tally.places))
 
 
 def _describe_grammar(tally: Tally) -> dict[str, Any]:
@@ -468,11 +454,23 @@ def write_heads(folder: Path, weights: str, found: ManySentences, how: Distribut
         np.savez_compressed(file, **{name: np.asarray(part) for name, part in parts.items()})
 
 
-def _about(opened: Checkpoint, file: str) -> dict[str, str]:
-    """What is said of a file that cannot be used."""
-    name = shown_name(opened.name)
+Content = TypeVar("Content")
+
+
+def _read(opened: Checkpoint, file: str, read: Callable[[Path], tuple[str, Content]]) -> Content:
+    """What `read` finds in a file of an opened checkpoint, beside the SHA-256 of the weights that were measured."""
+    path, name = checkpoint_path(opened.name) / file, shown_name(opened.name)
     again = sentence("python -m model.commands.head_scores --checkpoint {name} … writes it.", name=name)
-    return {"file": file, "name": name, "again": again}
+    about = {"file": file, "name": name, "again": again}
+    if not path.is_file():
+        raise Refusal(MISSING, **about)
+    try:
+        weights, content = read(path)
+    except (OSError, TypeError, KeyError, AttributeError, ValueError, EOFError, BadZipFile, ZlibError) as error:
+        raise Refusal(DAMAGED, error=sentence_of(error), **about) from error
+    if weights != opened.hash:
+        raise Refusal(OTHER_WEIGHTS, **about)
+    return content
 
 
 def read_distributions(opened: Checkpoint) -> Distributions:
@@ -481,23 +479,19 @@ def read_distributions(opened: Checkpoint) -> Distributions:
     Raises:
         ValueError: there is none, it is damaged, or it is of other weights; the sentence says what to do.
     """
-    path, about = checkpoint_path(opened.name) / DISTRIBUTIONS, _about(opened, DISTRIBUTIONS)
-    if not os.path.isfile(path):
-        raise ValueError(sentence(MISSING, **about))
-    try:
-        parts: dict[str, Any] = read_arrays(path)
-        places = tuple(zip(*(parts.pop(part).tolist() for part in ("kinds", "layers", "heads")), strict=True))
-        weights = str(parts.pop("weights"))
-        for part in ("scores", "texts", "relations"):
-            parts[part] = tuple(parts[part].tolist())
-        found = Distributions(places, **parts)
-        if any(len(getattr(found, part)) != len(places) for part in ("percentiles", "counts", "drawn", "hits")):
-            raise ValueError(sentence("its arrays are of different heads"))
-    except (OSError, TypeError, KeyError, ValueError, EOFError, BadZipFile, ZlibError) as error:
-        raise ValueError(sentence(DAMAGED, error=sentence_of(error), **about)) from error
-    if weights != opened.hash:
-        raise ValueError(sentence(OTHER_WEIGHTS, **about))
-    return found
+    return _read(opened, DISTRIBUTIONS, _distributions_of)
+
+
+def _distributions_of(path: Path) -> tuple[str, Distributions]:
+    parts: dict[str, Any] = read_arrays(path)
+    places = tuple(zip(*(parts.pop(part).tolist() for part in ("kinds", "layers", "heads")), strict=True))
+    weights = str(parts.pop("weights"))
+    for part in ("scores", "texts", "relations"):
+        parts[part] = tuple(parts[part].tolist())
+    found = Distributions(places, **parts)
+    if any(len(getattr(found, part)) != len(places) for part in ("percentiles", "counts", "drawn", "hits")):
+        raise Refusal("its arrays are of different heads")
+    return weights, found
 
 
 def most_telling_head(opened: Checkpoint) -> Place | None:
@@ -516,28 +510,23 @@ def read_heads(opened: Checkpoint) -> ManySentences:
     Raises:
         ValueError: there is none, it is damaged, or it is of other weights; the sentence says what to do.
     """
-    path, about = checkpoint_path(opened.name) / FILE, _about(opened, FILE)
-    if not path.is_file():
-        raise ValueError(sentence(MISSING, **about))
-    try:
-        content = json.loads(read_text(path, most=MOST_BYTES))
-        weights, heads, targets = content.pop("weights"), content.pop("heads"), content.pop("targets", {})
-        listed = ("best", "least", "keys", "queries", "alike", "alike_ov")
-        found = ManySentences(
-            **content,
-            heads=tuple(
-                _with_rule(
-                    MeasuredHead(**entry | {part: tuple(map(tuple, entry[part])) for part in listed if part in entry})
-                )
-                for entry in heads
-            ),
-            targets={str(text): str(target) for text, target in targets.items()},
-        )
-    except (OSError, TypeError, KeyError, AttributeError, ValueError) as error:
-        raise ValueError(sentence(DAMAGED, error=sentence_of(error), **about)) from error
-    if weights != opened.hash:
-        raise ValueError(sentence(OTHER_WEIGHTS, **about))
-    return found
+    return _read(opened, FILE, _heads_of)
+
+
+def _heads_of(path: Path) -> tuple[str, ManySentences]:
+    content = json.loads(read_text(path, most=MOST_BYTES))
+    weights, heads, targets = content.pop("weights"), content.pop("heads"), content.pop("targets", {})
+    listed = ("best", "least", "keys", "queries", "alike", "alike_ov")
+    return weights, ManySentences(
+        **content,
+        heads=tuple(
+            _with_rule(
+                MeasuredHead(**entry | {part: tuple(map(tuple, entry[part])) for part in listed if part in entry})
+            )
+            for entry in heads
+        ),
+        targets={str(text): str(target) for text, target in targets.items()},
+    )
 
 
 def score_arrays(opened: Checkpoint, trace: Trace, kind: str, score: str) -> dict[str, Array]:

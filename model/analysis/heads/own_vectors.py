@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.heads.softmax import softmax, softmax_peaks
-from model.language import language, sentence
+from model.analysis.heads.softmax import softmax, softmax_at, softmax_peaks
+from model.language import Refusal, language
 from model.trace import Array
 
 MOST_ROWS, MOST_WIDTH, LARGEST = 12, 16, 1e6
@@ -47,61 +47,49 @@ def read_rows(text: str, what: str) -> Rows:
         typed = re.sub(r",(?=\d)", ".", typed)
     written = [re.split(r"[\s,]+", row.strip()) for row in typed.split(";") if row.strip(" ,\t")]
     if not written:
-        raise ValueError(
-            sentence(
-                "{what}: type at least one row of numbers, such as 1 0.5; rows are separated by semicolons.", what=what
-            )
+        raise Refusal(
+            "{what}: type at least one row of numbers, such as 1 0.5; rows are separated by semicolons.", what=what
         )
     if len(written) > MOST_ROWS:
-        raise ValueError(
-            sentence(
-                "{what}: {count} rows are more than this bench holds; type at most {most}.",
-                what=what,
-                count=len(written),
-                most=MOST_ROWS,
-            )
+        raise Refusal(
+            "{what}: {count} rows are more than this bench holds; type at most {most}.",
+            what=what,
+            count=len(written),
+            most=MOST_ROWS,
         )
     names = [row.pop(0) if not _is_number(row[0]) else "" for row in written]
     for name, row in zip(names, written, strict=True):
         if strange := [part for part in row if not _is_number(part)]:
-            raise ValueError(
-                sentence(
-                    "{what}: “{word}” is not a number. A row is an optional name, then numbers.",
-                    what=what,
-                    word=strange[0][:20],
-                )
+            raise Refusal(
+                "{what}: “{word}” is not a number. A row is an optional name, then numbers.",
+                what=what,
+                word=strange[0][:20],
             )
         if not row:
-            raise ValueError(
-                sentence(
-                    "{what}: the row “{name}” has no numbers. A row is an optional name, then numbers.",
-                    what=what,
-                    name=name[:20],
-                )
+            raise Refusal(
+                "{what}: the row “{name}” has no numbers. A row is an optional name, then numbers.",
+                what=what,
+                name=name[:20],
             )
     widths = {len(row) for row in written}
     if len(widths) > 1:
-        raise ValueError(
-            sentence(
-                "{what}: rows differ in length, from {least} to {most}; give each the same number of numbers.",
-                what=what,
-                least=min(widths),
-                most=max(widths),
-            )
+        raise Refusal(
+            "{what}: rows differ in length, from {least} to {most}; give each the same number of numbers.",
+            what=what,
+            least=min(widths),
+            most=max(widths),
         )
     if max(widths) > MOST_WIDTH:
-        raise ValueError(
-            sentence(
-                "{what}: {count} numbers in a row are too many; type at most {most}.",
-                what=what,
-                count=max(widths),
-                most=MOST_WIDTH,
-            )
+        raise Refusal(
+            "{what}: {count} numbers in a row are too many; type at most {most}.",
+            what=what,
+            count=max(widths),
+            most=MOST_WIDTH,
         )
     values = np.array(written, float)
     if not (np.abs(values) <= LARGEST).all():
-        raise ValueError(
-            sentence("{what}: numbers must lie between −{largest:,.0f} and {largest:,.0f}.", what=what, largest=LARGEST)
+        raise Refusal(
+            "{what}: numbers must lie between −{largest:,.0f} and {largest:,.0f}.", what=what, largest=LARGEST
         )
     return Rows(tuple(name[:20] for name in names), values)
 
@@ -119,23 +107,26 @@ class OwnAttention:
     scaled: Array
     """(query, key): divided by `divisor`"""
     divisor: float
+    tau: float
+    """temperature"""
     weights: Array
     """(query, key)"""
     z: Array
     """(query, d_v)"""
 
     def jacobian(self, row: int) -> Array:
-        """(key, key): how much each weight of a row changes with each scaled score, diag(p) - p p^T."""
+        """(key, key): how much each weight of a row changes with each number that the softmax reads,
+        diag(p) - p p^T."""
         p = self.weights[row]
         return np.diag(p) - np.outer(p, p)
 
     def softmax_steps(self, row: int) -> dict[str, Array]:
         """The softmax of a row in its steps, (key,) each: minus the largest, exponentiated, divided by the sum."""
-        less = self.scaled[row] - self.scaled[row].max()
+        less = (self.scaled[row] - self.scaled[row].max()) / self.tau
         return {"less": less, "exponential": np.exp(less), "weight": self.weights[row]}
 
 
-def attend(queries: Array, keys: Array, values: Array, divide: bool) -> OwnAttention:
+def attend(queries: Array, keys: Array, values: Array, divide: bool, tau: float = 1.0) -> OwnAttention:
     """Scores, weights and results.
 
     Args:
@@ -143,30 +134,23 @@ def attend(queries: Array, keys: Array, values: Array, divide: bool) -> OwnAtten
         keys: (key, d_k)
         values: (key, d_v)
         divide: by sqrt(d_k), as in the paper.
+        tau: temperature.
 
     Raises:
         ValueError: the shapes do not fit; the sentence says what to type.
     """
     if queries.shape[1] != keys.shape[1]:
-        raise ValueError(
-            sentence(
-                "Queries have the length {of_query}, keys {of_key}: a dot product needs one length in both.",
-                of_query=queries.shape[1],
-                of_key=keys.shape[1],
-            )
+        raise Refusal(
+            "Queries have the length {of_query}, keys {of_key}: a dot product needs one length in both.",
+            of_query=queries.shape[1],
+            of_key=keys.shape[1],
         )
     if len(keys) != len(values):
-        raise ValueError(
-            sentence(
-                "Keys: {keys}, values: {values}. Give each key one value.",
-                keys=len(keys),
-                values=len(values),
-            )
-        )
+        raise Refusal("Keys: {keys}, values: {values}. Give each key one value.", keys=len(keys), values=len(values))
     divisor = math.sqrt(keys.shape[1]) if divide else 1.0
     scores = queries @ keys.T
-    weights = softmax(scores / divisor)
-    return OwnAttention(scores, scores / divisor, divisor, weights, weights @ values)
+    weights = softmax_at(scores / divisor, np.ones(scores.shape, bool), tau)
+    return OwnAttention(scores, scores / divisor, divisor, tau, weights, weights @ values)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ The paper's encoder-decoder; encoder-only models such as BERT (Devlin et al. 201
 import numpy as np
 
 from model.interventions import MaskEdit
-from model.trace import Array, Trace
+from model.trace import Array, Attention, Trace
 
 
 def join_attention(trace: Trace, layer: int, head: int) -> dict[str, Array]:
@@ -20,17 +20,41 @@ def join_attention(trace: Trace, layer: int, head: int) -> dict[str, Array]:
     Raises:
         KeyError: the trace has no such attention.
     """
-    encoder, cross, decoder = (trace.attention(kind, layer) for kind in ("encoder_self", "cross", "decoder_self"))
-    n, m = cross.pattern.shape[2], cross.pattern.shape[1]
-    weights, mask = np.zeros((n + m, n + m), dtype=cross.pattern.dtype), np.zeros((n + m, n + m), dtype=bool)
-    blocks = (
-        (encoder, slice(n), slice(n)),
-        (cross, slice(n, None), slice(n)),
-        (decoder, slice(n, None), slice(n, None)),
-    )
-    for attention, rows, columns in blocks:
-        weights[rows, columns], mask[rows, columns] = attention.pattern[head], attention.mask[head]
-    return {"weights": weights, "mask": mask}
+    blocks = _blocks(trace, layer)
+    m, n = blocks["cross"][0].pattern.shape[1:]
+    masks = join_masks(trace, layer, head)
+    weights = np.zeros((n + m, n + m), dtype=blocks["cross"][0].pattern.dtype)
+    for attention, rows, columns in blocks.values():
+        weights[rows, columns] = attention.pattern[head]
+    return {"weights": weights, "mask": np.any([*masks.values()], axis=0)}
+
+
+def join_masks(trace: Trace, layer: int, head: int) -> dict[str, Array]:
+    """What one head number may attend to in each attention of a layer, by kind, at its place among all tokens.
+
+    Returns:
+        bool (n + m, n + m) each, for n source and m target tokens; True = visible.
+
+    Raises:
+        KeyError: the trace has no such attention.
+    """
+    blocks = _blocks(trace, layer)
+    total = sum(blocks["cross"][0].pattern.shape[1:])
+    masks = {kind: np.zeros((total, total), dtype=bool) for kind in blocks}
+    for kind, (attention, rows, columns) in blocks.items():
+        masks[kind][rows, columns] = attention.mask[head]
+    return masks
+
+
+def _blocks(trace: Trace, layer: int) -> dict[str, tuple[Attention, slice, slice]]:
+    """Each attention of a layer, and its queries and keys among all tokens, the source's first."""
+    encoder, decoder, cross = (trace.attention(kind, layer) for kind in ("encoder_self", "decoder_self", "cross"))
+    source, target = slice(encoder.pattern.shape[-1]), slice(encoder.pattern.shape[-1], None)
+    return {
+        "encoder_self": (encoder, source, source),
+        "decoder_self": (decoder, target, target),
+        "cross": (cross, target, source),
+    }
 
 
 def family_masks(n: int, m: int) -> dict[str, Array]:

@@ -8,6 +8,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -66,9 +67,8 @@ def dropped_at(opened: Checkpoint, trace: Trace, path: str, rate: float, seed: i
     """Run with dropout at every place, and read one of them."""
     model, places = opened.model, dropout_places(opened.model)
     earlier = [one for one in places if one != path]
-    texts = _texts(opened, trace)
     with editing(model, drop(earlier, rate, seed)), recording(model, [path]) as activations:
-        model(*texts)
+        model(*model.texts_of(trace))
     before = activations[path]
     kept = factors(path, before.shape, rate, seed).to(before)
     before, after = before[0].cpu().numpy(), (before * kept)[0].cpu().numpy()
@@ -90,19 +90,11 @@ def dropout_cost(opened: Checkpoint, trace: Trace, rate: float, draws: int = DRA
     model, places = opened.model, dropout_places(opened.model)
     without = log_probability(opened.unrecorded_logits(replace(trace, interventions=())), trace.next_ids)
     kinds = {kind: [path for path, one in places.items() if one == kind] for kind in dict.fromkeys(places.values())}
-    texts = [ids.expand(draws, -1) for ids in _texts(opened, trace)]
+    texts = [ids.expand(draws, -1) for ids in model.texts_of(trace)]
     changes = {}
     for kind, paths in {**kinds, EVERYWHERE: [*places]}.items():
         check_cancelled()
         with editing(model, drop(paths, rate, seed)), explicit_path():
             logits = model(*texts).cpu().numpy()
         changes[kind] = [log_probability(each, trace.next_ids) - without for each in logits]
-    return DropoutCost(without, {kind: _array(each) for kind, each in changes.items()})
-
-
-def _array(values: Sequence[float]) -> Array:
-    return torch.tensor(values, dtype=torch.float64).numpy()
-
-
-def _texts(opened: Checkpoint, trace: Trace) -> list[Tensor]:
-    return [torch.tensor([one.tokens.ids], device=opened.model.output.weight.device) for one in trace.streams.values()]
+    return DropoutCost(without, {kind: np.array(each) for kind, each in changes.items()})

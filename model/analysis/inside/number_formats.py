@@ -95,10 +95,9 @@ def _stream(opened: Checkpoint, trace: Trace) -> tuple[dict[str, Array], Array]:
         layers, sublayers = f"{stack}.layers", trace.streams[stack].sublayers
         before = [model.before_point(f"{layers}.{one.layer}.{one.name}") for one in sublayers]
         paths[stack] = [f"{EMBEDDINGS[stack]}.sum", *before[1:], model.end_point(f"{layers}.{sublayers[-1].layer}")]
-    texts = [torch.tensor([one.tokens.ids], device=model.output.weight.device) for one in trace.streams.values()]
     points = list(dict.fromkeys(path for of_stack in paths.values() for path in of_stack))
     with recording(model, points) as activations:
-        logits = model(*texts)[0].double().cpu().numpy()
+        logits = model(*model.texts_of(trace))[0].double().cpu().numpy()
     return {
         stack: np.stack([activations[path][0].double().cpu().numpy() for path in of_stack])
         for stack, of_stack in paths.items()

@@ -205,7 +205,6 @@ def _log_p(opened: Checkpoint, trace: Trace) -> Array:
 
 def _loss(model: Network, trace: Trace, smoothing: float) -> Tensor:
     """Label-smoothed cross-entropy in nats per token."""
-    device = model.output.weight.device
-    texts = [torch.tensor([stream.tokens.ids], device=device) for stream in trace.streams.values()]
-    targets = torch.tensor([trace.next_ids], device=device)
-    return label_smoothed_loss(model(*texts), targets, smoothing) / targets.numel()
+    logits = model(*model.texts_of(trace))
+    targets = torch.tensor([trace.next_ids], device=logits.device)
+    return label_smoothed_loss(logits, targets, smoothing) / targets.numel()

@@ -15,7 +15,7 @@ from model.analysis.heads.many_sentences import read_heads
 from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import CHARACTERS_PER_TOKEN, Checkpoint
 from model.hooks import recording
-from model.language import sentence
+from model.language import Refusal, sentence
 from model.needs import Need
 from model.network.attention import MultiHeadAttention
 from model.network.config import BOS, EOS
@@ -97,7 +97,7 @@ def long_run(checkpoint: Checkpoint, text: str) -> LongRun:
         ValueError: the text is blank, or the model is none that can be read so (`why_no_long_run`).
     """
     if reason := why_no_long_run(checkpoint):
-        raise ValueError(reason)
+        raise Refusal(reason)
     check_cancelled()
     ids = read_ids(checkpoint, text)
     model = with_positions(checkpoint.model, len(ids))
@@ -129,7 +129,7 @@ def read_ids(checkpoint: Checkpoint, text: str) -> list[int]:
         ValueError: the text is blank.
     """
     if not text.strip():
-        raise ValueError(sentence("The text is empty: there is nothing to look at. Type at least one word."))
+        raise Refusal("The text is empty: there is nothing to look at. Type at least one word.")
     most = most_tokens(checkpoint)
     ids = checkpoint.tokenizer.encode(checkpoint.prepare(text[: CHARACTERS_PER_TOKEN * most]))
     if all(kind.causal for kind in checkpoint.kinds):

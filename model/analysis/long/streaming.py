@@ -17,7 +17,7 @@ from model.background.layer_size import LayerSize
 from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import Edit, editing, recording
-from model.language import sentence
+from model.language import Refusal, sentence
 from model.network.attention import MultiHeadAttention
 from model.network.masks import causal_mask
 from model.network.network import Network
@@ -79,7 +79,7 @@ def stream(checkpoint: Checkpoint, text: str, kept: CachedTokens) -> Array:
         ValueError: the text is blank, or the model is none that can stream (`why_no_streaming`).
     """
     if reason := why_no_streaming(checkpoint):
-        raise ValueError(reason)
+        raise Refusal(reason)
     ids = read_ids(checkpoint, text)[:MOST_TOKENS]
     model = with_positions(checkpoint.model, len(ids))
     with _seeing(model, kept, len(ids)):

@@ -18,7 +18,7 @@ from model.checkpoints.translator import Translator
 from model.generation.search import beam_search
 from model.hooks import editing, recording
 from model.interventions import applied
-from model.language import sentence
+from model.language import Refusal
 from model.network.config import EOS
 from model.network.encoder_decoder import Transformer
 from model.trace import Array, Trace
@@ -75,7 +75,7 @@ def move_words(n_tokens: int, words: Sequence[Sequence[int]], order: Sequence[in
         ValueError: `order` is not a permutation of the words.
     """
     if sorted(order) != list(range(len(words))):
-        raise ValueError(sentence("The order must hold each of the numbers 0 to {last} once.", last=len(words) - 1))
+        raise Refusal("The order must hold each of the numbers 0 to {last} once.", last=len(words) - 1)
     starts = {word[0]: i for i, word in enumerate(words)}
     inside = {position for word in words for position in word[1:]}
     positions: list[int] = []

@@ -144,7 +144,6 @@ def _log_p(opened: Checkpoint, trace: Trace, row: int, present: Array, removal: 
         names = [each.name for each in model.kinds if each.keys == kind.keys]
         paths = [path for (name, _), (path, _) in model.attentions().items() if name in names]
         edits = {f"{path}.mask": lambda mask: mask & kept[:, None, None, :] for path in paths}
-    texts = [torch.tensor([stream.tokens.ids], device=device).expand(runs, -1) for stream in trace.streams.values()]
     with applied(model, trace.interventions), editing(model, edits):
-        logits = model(*texts)[:, row]
+        logits = model(*(ids.expand(runs, -1) for ids in model.texts_of(trace)))[:, row]
     return logits.double().log_softmax(-1)[:, trace.next_ids[row]].cpu().numpy()

@@ -44,11 +44,7 @@ def fine_tune(opened: Checkpoint, trace: Trace, others: Sequence[Trace], steps: 
     for _ in range(steps):
         check_cancelled()
         with torch.inference_mode(False), torch.enable_grad():
-            texts = [
-                torch.tensor([stream.tokens.ids], device=tuned.model.output.weight.device)
-                for stream in trace.streams.values()
-            ]
-            logits = tuned.model(*texts)[0, : len(trace.next_ids)]
+            logits = tuned.model(*tuned.model.texts_of(trace))[0, : len(trace.next_ids)]
             wanted = torch.tensor(trace.next_ids, device=logits.device)
             optimizer.zero_grad()
             torch.nn.functional.cross_entropy(logits, wanted).backward()

@@ -125,7 +125,7 @@ def _norms(opened: Checkpoint, run: Trace) -> dict[str, Array]:
 def _precise(opened: Checkpoint, seed: int | None = None) -> Checkpoint:
     """With its own weights or with random ones, in double precision where all its steps can be."""
     if seed is not None:
-        opened = _untrained(opened, seed)
+        opened = replace(opened, model=opened.model.untrained(torch.Generator().manual_seed(seed)))
     return in_double_precision(opened) if Need.OWN_LAYERS in opened.features else opened
 
 
@@ -133,10 +133,6 @@ def _after(model: Network, sub: SubLayer) -> str:
     """The hook point whose gradient is that of the stream after a sub-layer: a sum and its terms have the same."""
     path = f"{sub.stack}.layers.{sub.layer}.{sub.name}"
     return model.update_point(path) if sub.norm_first else f"{path}_residual.normed"
-
-
-def _untrained(opened: Checkpoint, seed: int) -> Checkpoint:
-    return replace(opened, model=opened.model.untrained(torch.Generator().manual_seed(seed)))
 
 
 def stream_steps(trace: Trace, stack: str) -> tuple[str, ...]:
@@ -214,14 +210,13 @@ def _row_gradients(model: Network, trace: Trace, rows: Sequence[int]) -> Iterato
 def _run(model: Network, trace: Trace, paths: Sequence[str]) -> tuple[Tensor, dict[str, Tensor]]:
     """Log p of each row's token, (row,) in double precision, and the activations at `paths`, all in one graph."""
     check_cancelled()
-    texts = [torch.tensor([stream.tokens.ids], device=model.output.weight.device) for stream in trace.streams.values()]
     # After the interventions, so that what they put in place of an activation is differentiated too.
     with (
         applied(model, trace.interventions),
         editing(model, dict.fromkeys(paths, _track)),
         recording(model, list(paths), detached=False) as activations,
     ):
-        logits = model(*texts)[0]
+        logits = model(*model.texts_of(trace))[0]
     ids = torch.tensor(trace.next_ids, device=logits.device)
     return logits.double().log_softmax(-1).gather(-1, ids[:, None])[:, 0], dict(activations)
 

@@ -10,7 +10,7 @@ import torch
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import recording
 from model.interventions import applied
-from model.language import sentence
+from model.language import Refusal
 from model.network.batch import pad_batch
 from model.network.config import PAD
 from model.trace import Array, Trace
@@ -67,9 +67,7 @@ def run_padded(opened: Checkpoint, trace: Trace, kind: str, layer: int, pads: in
     """
     room = room_for_pads(opened, trace)
     if not 1 <= pads <= room:
-        raise ValueError(
-            sentence("The batch can take 1 to {room} pads beside this sentence, not {pads}.", room=room, pads=pads)
-        )
+        raise Refusal("The batch can take 1 to {room} pads beside this sentence, not {pads}.", room=room, pads=pads)
     own = trace.attention(kind, layer)
     companion, found, logits = _run_batch(opened, trace, pads)
     differences = {
@@ -97,10 +95,10 @@ def _run_batch(opened: Checkpoint, trace: Trace, pads: int) -> tuple[list[int], 
     points = [f"{path}.{name}" for path in paths.values() for name in RESULTS]
     with applied(model, trace.interventions), recording(model, [*points, "logits"]) as activations:
         model(*batches)
-    found = {
-        address: {name: _own(activations[f"{path}.{name}"], trace, address) for name in RESULTS}
-        for address, path in paths.items()
-    }
+    found = {}
+    for address, path in paths.items():
+        queries = len(trace.attention(*address).query_tokens)  # the keys' pads stay
+        found[address] = {name: activations[f"{path}.{name}"][0, :, :queries].cpu().numpy() for name in RESULTS}
     return longer[0], found, activations["logits"][0, : len(trace.logits)].cpu().numpy()
 
 
@@ -121,11 +119,6 @@ def _repeat(ids: Sequence[int], length: int) -> list[int]:
     """`ids` repeated up to `length`, with its first token at the start alone and its last one at the end alone."""
     inner = ids[1:-1] or ids[:1]
     return [ids[0], *islice(cycle(inner), length - 2), ids[-1]][:length]
-
-
-def _own(activation: torch.Tensor, trace: Trace, address: tuple[str, int]) -> Array:
-    """(heads, query, key + pads): the first sentence's rows, without those of its pads."""
-    return activation[0, :, : len(trace.attention(*address).query_tokens)].cpu().numpy()
 
 
 def _largest(values: Array) -> float:

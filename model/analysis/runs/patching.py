@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 import numpy as np
-import torch
 
 from model.analysis.sweep import sweep
-from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import Checkpoint
-from model.hooks import explicit_path, has_hook_point, recording
-from model.interventions import Patch, PatchFrom, applied
-from model.language import sentence
+from model.hooks import has_hook_point
+from model.interventions import Patch, PatchFrom
+from model.language import Refusal
 from model.trace import Array, StackName, Trace, log_probabilities
+from model.tracer import record
 
 Pairs = tuple[tuple[int, int], ...]
 """(position in the run that is patched, position in the run that the values come from)"""
@@ -32,22 +31,14 @@ def read_activations(opened: Checkpoint, trace: Trace, paths: Sequence[str]) -> 
     Raises:
         ValueError: the model has no such hook point, or the run gives nothing there.
     """
-    check_cancelled()
-    texts = [torch.tensor([stream.tokens.ids], device=opened.device) for stream in trace.streams.values()]
-    model, found = opened.model, list(dict.fromkeys(paths))
-    with torch.inference_mode(), applied(model, trace.interventions), explicit_path(), recording(model, found) as read:
-        model(*texts)
+    texts, found = [stream.tokens.ids for stream in trace.streams.values()], list(dict.fromkeys(paths))
+    read = record(opened.model, texts, trace.interventions, found)
     for path in found:
         if path not in read:
-            raise ValueError(
-                sentence(
-                    "this run gives nothing at {path}: the model has the hook point, but does not call it", path=path
-                )
+            raise Refusal(
+                "this run gives nothing at {path}: the model has the hook point, but does not call it", path=path
             )
-    arrays = {path: (x if path.endswith(".positional") else x[0]).cpu().numpy() for path, x in read.items()}
-    for array in arrays.values():
-        array.flags.writeable = False
-    return arrays
+    return read
 
 
 def patch_from(
@@ -168,11 +159,8 @@ def restored(
     """
     before, goal = question.score(trace.logits), question.goal(other)
     if not question.is_open(trace, other):
-        raise ValueError(
-            sentence(
-                "log p differs by less than {least} nats between the two runs: there is nothing to restore.",
-                least=LEAST,
-            )
+        raise Refusal(
+            "log p differs by less than {least} nats between the two runs: there is nothing to restore.", least=LEAST
         )
     layers = {name: list(range(len(opened.model.stacks[name].layers))) for name in pairs}
     layers |= {kind.name: list(kind.layers) for kind in opened.kinds}
@@ -187,10 +175,12 @@ def restored(
         name: tuple(pair for pair in some if pair[0] <= question.row or not _is_causal(opened, name))
         for name, some in pairs.items()
     }
-    places = [place for place in _places(opened, layers, seen) if _can_patch(opened, place.path)]
+    model, places = opened.model, _places(opened, layers, seen)
+    places = [place for place in places if has_hook_point(model, place.path) and model.edits_reach(place.path)]
     values = read_activations(opened, other, [place.path for place in places])
     changes = [(Patch(place.path, values[place.path], place.positions, place.head),) for place in places]
-    for done, (place, logits) in enumerate(zip(places, sweep(opened, trace, changes), strict=True), start=1):
+    rows = question.row + 1 if _is_causal(opened, [*trace.streams][-1]) else None
+    for done, (place, logits) in enumerate(zip(places, sweep(opened, trace, changes, rows), strict=True), start=1):
         table = result.streams[place.name] if place.head is None else result.heads[place.name]
         column = place.positions[0][0] if place.head is None else place.head
         table[layers[place.name].index(place.layer), column] = (question.score(logits) - before) / (goal - before)
@@ -227,7 +217,3 @@ def _places(
 
 def _is_causal(opened: Checkpoint, stack: StackName) -> bool:
     return any(kind.causal and kind.queries == stack for kind in opened.kinds)
-
-
-def _can_patch(opened: Checkpoint, path: str) -> bool:
-    return has_hook_point(opened.model, path) and opened.model.edits_reach(path)

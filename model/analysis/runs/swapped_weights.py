@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -158,20 +159,19 @@ def _zeroed_runs(
     kind, layer, head = address
     path, _ = model.attentions()[kind, layer]
     output = model.end_point(path.rpartition(".")[0])
-    device, runs = model.output.weight.device, 1 + len(zeroed)
+    runs = 1 + len(zeroed)
 
     def zero(v: Tensor) -> Tensor:
         changed = v.clone()
         changed[torch.arange(1, runs), :, zeroed] = 0
         return at_head(head, v, changed)
 
-    texts = [torch.tensor([stream.tokens.ids], device=device).expand(runs, -1) for stream in trace.streams.values()]
     with (
         applied(model, trace.interventions),
         editing(model, {f"{path}.v": zero}),
         recording(model, [output]) as recorded,
     ):
-        logits = model(*texts)
+        logits = model(*(ids.expand(runs, -1) for ids in model.texts_of(trace)))
     return recorded[output], logits
 
 
@@ -183,11 +183,7 @@ def _cosine_distance(x: Tensor, y: Tensor) -> Tensor:
 
 def rank_correlation(x: Array, y: Array) -> float:
     """Spearman's rank correlation, tied values sharing their mean rank; NaN where one side is constant."""
-    ranks = []
-    for values in (x, y):
-        _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-        last = np.cumsum(counts)
-        ranks.append((last - (counts - 1) / 2)[inverse])
+    ranks = (pd.Series(values).rank().to_numpy() for values in (x, y))
     a, b = (rank - rank.mean() for rank in ranks)
     size = np.sqrt((a @ a) * (b @ b))
     return float(a @ b / size) if size else float("nan")

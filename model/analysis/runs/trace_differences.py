@@ -37,7 +37,8 @@ def compare(before: Trace, after: Trace) -> list[Difference]:
 
 def _difference(name: str, before: Array | None, after: Array | None) -> Difference | None:
     if before is None or after is None or before.shape != after.shape:
-        return Difference(name, np.inf, np.inf, (), _why_incomparable(before, after))
+        reason = ONLY_BEFORE if after is None else ONLY_AFTER if before is None else OTHER_SHAPE
+        return Difference(name, np.inf, np.inf, (), reason)
     one, other = before.astype(np.float64), after.astype(np.float64)
     with np.errstate(invalid="ignore"):  # infinity minus infinity: equal, by the first condition
         apart = np.where((one == other) | (np.isnan(one) & np.isnan(other)), 0.0, np.abs(one - other))
@@ -49,10 +50,6 @@ def _difference(name: str, before: Array | None, after: Array | None) -> Differe
     return Difference(
         name, largest, largest / scale, tuple(map(int, np.unravel_index(apart.argmax(), apart.shape))), ""
     )
-
-
-def _why_incomparable(before: Array | None, after: Array | None) -> str:
-    return ONLY_BEFORE if after is None else ONLY_AFTER if before is None else OTHER_SHAPE
 
 
 def in_words(found: Difference, before: Mapping[str, Array], after: Mapping[str, Array]) -> str:

@@ -5,7 +5,7 @@ boxes = model_boxes(opened, trace)
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -99,9 +99,8 @@ def model_boxes(checkpoint: Checkpoint, trace: Trace) -> tuple[Box, ...]:
     return (*boxes, *_output_boxes(checkpoint, trace))
 
 
-def box_arrays(checkpoint: Checkpoint, trace: Trace) -> dict[str, Array]:
+def box_arrays(boxes: Sequence[Box], trace: Trace) -> dict[str, Array]:
     """Parameters, multiply-adds and every value of each box."""
-    boxes = model_boxes(checkpoint, trace)
     arrays = {name: np.array([getattr(box, name) for box in boxes]) for name in ("name", "parameters", "multiply_adds")}
     values = {f"{box.name} {name}": array for box in boxes for name, array in box.values.items()}
     return {**arrays, **values, "log_probability": np.array(trace.log_probability)}

@@ -6,7 +6,7 @@ the sums are exact (Elhage et al. 2021, "A Mathematical Framework for Transforme
 
 from model.analysis.written.of_logits import logit_parts, logit_parts_by_key, logit_parts_of_all
 from model.analysis.written.of_scores import score_parts, side_parts
-from model.analysis.written.of_stream import head_of_part, last_parts, stages, total, written_parts
+from model.analysis.written.of_stream import head_of_part, last_parts, shares_of_last, stages, total, written_parts
 
 __all__ = [
     "head_of_part",
@@ -15,6 +15,7 @@ __all__ = [
     "logit_parts_by_key",
     "logit_parts_of_all",
     "score_parts",
+    "shares_of_last",
     "side_parts",
     "stages",
     "total",

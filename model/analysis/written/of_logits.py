@@ -4,7 +4,7 @@ import numpy as np
 
 from model.analysis.written.of_stream import head_of_part, pull_back
 from model.checkpoints.checkpoint import Checkpoint
-from model.language import sentence
+from model.language import Refusal
 from model.trace import Array, Trace
 
 BIAS, LAYERS, CAP = "output bias", "output layers", "soft cap"
@@ -80,9 +80,7 @@ def _direction(opened: Checkpoint, trace: Trace, position: int, token: int, agai
         raise ValueError(f"no position {position}; the logits have rows 0 to {rows - 1}")
     for wanted in (token, against):
         if wanted is not None and not 0 <= wanted < vocabulary:
-            raise ValueError(
-                sentence("no token {wanted}; the vocabulary has 0 to {last}", wanted=wanted, last=vocabulary - 1)
-            )
+            raise Refusal("no token {wanted}; the vocabulary has 0 to {last}", wanted=wanted, last=vocabulary - 1)
     final = trace.streams[_stack(trace)].final[position]
     direction, rest = opened.logit_direction(token, final)
     if against is None:

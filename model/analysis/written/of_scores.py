@@ -7,7 +7,7 @@ import numpy as np
 
 from model.analysis.heads.softmax import softmax
 from model.analysis.written.of_stream import Parts, completed, last_parts, stages, through, total
-from model.language import sentence
+from model.language import Refusal
 from model.trace import CHAIN_TOLERANCE, Array, Attention, QKNorm, Trace, relative_error
 
 WHOLE = "input"
@@ -68,7 +68,7 @@ def side_parts(trace: Trace, kind: str, layer: int, head: int, side: str, rows: 
     """
     attention = trace.attention(kind, layer)
     if attention.projections is None:
-        raise ValueError(sentence("The matrices of {kind} {layer} could not be read.", kind=kind, layer=layer))
+        raise Refusal("The matrices of {kind} {layer} could not be read.", kind=kind, layer=layer)
     reads = attention.query_input if side == "q" else attention.key_input
     rows = list(range(len(reads)) if rows is None else rows)
     parts = _input_parts(trace, attention, side, rows)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from model.language import sentence
+from model.language import Refusal
 from model.on_demand import SequenceOnDemand
 from model.trace import CHAIN_TOLERANCE, Array, Attention, Embedded, Norm, SubLayer, Trace, relative_error
 
@@ -156,6 +156,40 @@ def pull_back(trace: Trace, stack: str, directions: Array, rows: Sequence[int], 
     return dict(reversed(terms.items()))
 
 
+def shares_of_last(trace: Trace, stack: str, position: int) -> Array:
+    """What each sub-layer wrote of the last vector of a token: its part along that vector, over the vector's length.
+
+    Every norm is held at its scale in this run. What stands at right angles to the last vector counts 0.
+
+    Args:
+        trace: a run.
+        stack: "encoder" or "decoder".
+        position: of the token.
+
+    Returns:
+        (1 + sub-layer + 1,), with the sum 1: what the first layer reads, each sub-layer, and the beta of the norm after
+        the last layer.
+
+    Raises:
+        ValueError: the residual stream could not be read in every layer.
+    """
+    stream = trace.streams[stack]
+    last = stream.final[position].astype(np.float64)
+    numbers = {(one.layer, one.name): number for number, one in enumerate(stream.sublayers, start=1)}
+    shares = np.zeros(len(numbers) + 2)
+    for name, share in pull_back(trace, stack, (last / (last @ last))[None], [position]).items():
+        shares[_number_of(name, stack, numbers)] += share[0]
+    return shares
+
+
+def _number_of(part: str, stack: str, numbers: Mapping[tuple[int, str], int]) -> int:
+    """The place of a part's sub-layer among them; 0 before the first, and one more than all after the last."""
+    if written := re.match(r"(\w+) (\d+)[. ](\w+)", part):
+        by, layer, name = written.groups()
+        return numbers[int(layer), {stack: name, "cross": "cross_attn"}.get(by, "self_attn")]
+    return len(numbers) + 1 if part.startswith((f"{stack} last", f"{stack} output")) else 0
+
+
 def _difference(whole: Array, summed: Array, name: str) -> Parts:
     """What a change in the run added, by its name; nothing where that is no more than rounding."""
     return {name: whole - summed.astype(np.float64)} if relative_error(summed, whole) > CHAIN_TOLERANCE else {}
@@ -197,23 +231,19 @@ def _check_readable(trace: Trace, stack: str) -> None:
     stream = trace.streams[stack]
     layers = [layer for kind in trace.kinds if kind.queries == stack for layer in kind.layers]
     if layers and not len(stream.sublayers):
-        raise ValueError(
-            sentence(
-                "The residual stream of the {stack} could not be read in every layer of {checkpoint}.",
-                stack=stack,
-                checkpoint=trace.checkpoint,
-            )
+        raise Refusal(
+            "The residual stream of the {stack} could not be read in every layer of {checkpoint}.",
+            stack=stack,
+            checkpoint=trace.checkpoint,
         )
     after = stream.sublayers[-1].after if len(stream.sublayers) else stream.embedded.stream
     normed = after if stream.last_norm is None else stream.last_norm(after)
     if relative_error(normed, stream.final) > CHAIN_TOLERANCE:
-        raise ValueError(
-            sentence(
-                "What follows the last layer of the {stack} of {checkpoint} could not be read. If this is a run from a "
-                "file, it may have been saved without it: run its text again.",
-                stack=stack,
-                checkpoint=trace.checkpoint,
-            )
+        raise Refusal(
+            "What follows the last layer of the {stack} of {checkpoint} could not be read. If this is a run from a "
+            "file, it may have been saved without it: run its text again.",
+            stack=stack,
+            checkpoint=trace.checkpoint,
         )
 
 

@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from model.checkpoints.files import CheckpointError, UnreadableFile, read_file
-from model.language import sentence
 
 COPIED = re.compile(r".*\.(json|txt|model|spm|jinja|tiktoken|bpe|vocab|codes)(\.v\d+)?")
 """names of the files that settings and tokenizers may be read from"""
@@ -69,12 +68,9 @@ def copies(folder: Path) -> Iterator[Path]:
             total += len(content)
             if total > MOST_COPIED:
                 raise UnreadableFile(
-                    sentence(
-                        "{folder}: its settings and its tokenizer have more than {most:,} bytes, the most that is "
-                        "read.",
-                        folder=folder,
-                        most=MOST_COPIED,
-                    )
+                    "{folder}: its settings and its tokenizer have more than {most:,} bytes, the most that is read.",
+                    folder=folder,
+                    most=MOST_COPIED,
                 )
             (copy / path.name).write_bytes(content)
         try:
@@ -108,7 +104,7 @@ def check_count(path: Path, found: Any, most: int) -> None:
         count += len(inside)
         if count > most:
             raise CheckpointError(
-                sentence("{path} has more than {most:,} settings: it describes no model.", path=path, most=most)
+                "{path} has more than {most:,} settings: it describes no model.", path=path, most=most
             )
         waiting += [value for value in values if isinstance(value, dict | list)]
 

@@ -192,15 +192,15 @@ def _named_in_code(model: nn.Module, kind: type, as_attribute: bool) -> set[str]
 
 def name_settings(unread: Mapping[str, Any], model: HookedModel) -> list[str]:
     """Each setting that was never read with its value, but for those that say what the network was found to do."""
-    found = {name: str(value) for name, value in unread.items() if not _is_found(name, value, model)}
+    found = {
+        name: str(value)
+        for name, value in unread.items()
+        if not any(re.search(pattern, name) and does(value, model) for pattern, does in FOUND.items())
+    }
     return [
         f"{name}: {value if len(value) <= MOST_CHARACTERS else f'{value[:MOST_CHARACTERS]}…'}"
         for name, value in found.items()
     ]
-
-
-def _is_found(name: str, value: Any, model: HookedModel) -> bool:
-    return any(re.search(pattern, name) and does(value, model) for pattern, does in FOUND.items())
 
 
 def _has_positions(value: Any, model: HookedModel) -> bool:

@@ -69,7 +69,7 @@ def explained(problem: str, **facts: Any) -> Iterator[None]:
     except CheckpointError:
         raise
     except Exception as error:
-        raise CheckpointError(sentence(problem, error=quote(error), **facts)) from error
+        raise CheckpointError(problem, error=quote(error), **facts) from error
 
 
 def find_folder(name: str) -> Path:
@@ -83,18 +83,16 @@ def find_folder(name: str) -> Path:
     if Path(name).is_file():
         if other := _other_format(Path(name).parent, Path(name).name):
             raise other
-        raise CheckpointError(sentence("{name} is a file. Give the folder that contains it.", name=name))
+        raise CheckpointError("{name} is a file. Give the folder that contains it.", name=name)
     if Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:  # no name in a cache
-        raise CheckpointError(sentence("{name}: there is no such folder. Check the path.", name=name))
+        raise CheckpointError("{name}: there is no such folder. Check the path.", name=name)
     try:
         return Path(snapshot_download(name, local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError, OSError, ValueError) as error:
         raise CheckpointError(
-            sentence(
-                "{name} is neither a folder nor in the local Hugging Face cache. Start the app with --download, or "
-                "give the path of a folder.",
-                name=name,
-            )
+            "{name} is neither a folder nor in the local Hugging Face cache. Start the app with --download, or "
+            "give the path of a folder.",
+            name=name,
         ) from error
 
 
@@ -109,9 +107,7 @@ def download(name: str) -> Path:
     try:
         return Path(snapshot_download(name, allow_patterns=list(FILES)))
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
-        raise CheckpointError(
-            sentence("{name} could not be downloaded: {error}", name=name, error=sentence_of(error))
-        ) from error
+        raise CheckpointError("{name} could not be downloaded: {error}", name=name, error=sentence_of(error)) from error
 
 
 def read_tokenizer(folder: Path) -> Any:
@@ -134,11 +130,9 @@ def read_tokenizer(folder: Path) -> Any:
                 try_tokenizer(fast, fast.stat().st_size)
         except Exceeded as error:
             raise CheckpointError(
-                sentence(
-                    "{folder}: {problem} Without its files the model opens and reads token ids.",
-                    folder=folder,
-                    problem=sentence_of(error),
-                )
+                "{folder}: {problem} Without its files the model opens and reads token ids.",
+                folder=folder,
+                problem=sentence_of(error),
             ) from error
         return AutoTokenizer.from_pretrained(copy, local_files_only=True, trust_remote_code=False)
 
@@ -166,27 +160,21 @@ def read_settings(folder: Path) -> dict[str, Any]:
     if not (folder / "config.json").is_file():
         if adapters(folder):
             raise CheckpointError(
-                sentence(
-                    "{folder} holds an adapter ({adapter}) without its base model. Merge the two with peft "
-                    "(merge_and_unload), write them with save_pretrained, and open that folder.",
-                    folder=folder,
-                    adapter=adapters(folder)[0],
-                )
+                "{folder} holds an adapter ({adapter}) without its base model. Merge the two with peft "
+                "(merge_and_unload), write them with save_pretrained, and open that folder.",
+                folder=folder,
+                adapter=adapters(folder)[0],
             )
         if other := _other_format(folder):
             raise other
         if inside := _models_inside(folder):
             raise CheckpointError(
-                sentence(
-                    "{folder} has no config.json; the folders {names} in it have one. Give one of these: {path}",
-                    folder=folder,
-                    names=joined(inside),
-                    path=folder / inside[-1],
-                )
+                "{folder} has no config.json; the folders {names} in it have one. Give one of these: {path}",
+                folder=folder,
+                names=joined(inside),
+                path=folder / inside[-1],
             )
-        raise CheckpointError(
-            sentence("{folder} has no config.json: it is not a model in transformers' format.", folder=folder)
-        )
+        raise CheckpointError("{folder} has no config.json: it is not a model in transformers' format.", folder=folder)
     settings = read_json_object(folder / "config.json", MOST_TEXT)
     if "model_type" not in settings and (other := _other_format(folder)):
         raise other
@@ -199,13 +187,11 @@ def _other_format(folder: Path, pattern: str = "") -> CheckpointError | None:
         found = sorted(path.name for path in folder.glob(files) if not pattern or path.name == pattern)
         if found and (files != "model.bin" or any(True for _ in folder.glob("*vocabulary*"))):
             return CheckpointError(
-                sentence(
-                    "{folder} holds a model for {program} ({file}), which this app does not read. Open the folder "
-                    "that it was made from, with config.json and model.safetensors.",
-                    folder=folder,
-                    program=program,
-                    file=found[0],
-                )
+                "{folder} holds a model for {program} ({file}), which this app does not read. Open the folder "
+                "that it was made from, with config.json and model.safetensors.",
+                folder=folder,
+                program=program,
+                file=found[0],
             )
     return None
 
@@ -238,27 +224,21 @@ def check_settings(folder: Path, settings: Mapping[str, Any], tensors: int) -> N
         counts_layers = name.endswith(("layers", "n_layer")) and not name.startswith("max_")
         if counts_layers and value > max(tensors, MOST_SHARED):
             raise CheckpointError(
-                sentence(
-                    "{folder}: the weights have {tensors} tensors, fewer than the model has layers ({name} is "
-                    "{value:.4g} in config.json).",
-                    folder=folder,
-                    tensors=tensors,
-                    name=name,
-                    value=value,
-                )
+                "{folder}: the weights have {tensors} tensors, fewer than the model has layers ({name} is "
+                "{value:.4g} in config.json).",
+                folder=folder,
+                tensors=tensors,
+                name=name,
+                value=value,
             )
         if isinstance(value, int) and "theta" not in name and not -LARGEST_SIZE <= value <= LARGEST_SIZE:
-            raise CheckpointError(
-                sentence("{path} describes no model: {name} is too large a number.", path=path, name=name)
-            )
+            raise CheckpointError("{path} describes no model: {name} is too large a number.", path=path, name=name)
         if value < 1 and POSITIVE.search(name):
             raise CheckpointError(
-                sentence(
-                    "{path} describes no model: {name} is {value}, and must be at least 1.",
-                    path=path,
-                    name=name,
-                    value=value,
-                )
+                "{path} describes no model: {name} is {value}, and must be at least 1.",
+                path=path,
+                name=name,
+                value=value,
             )
         if name == "num_labels":
             _check_labels(path, value)
@@ -267,12 +247,10 @@ def check_settings(folder: Path, settings: Mapping[str, Any], tensors: int) -> N
 def _check_labels(path: Path, count: float) -> None:
     if count > MOST_LABELS:
         raise CheckpointError(
-            sentence(
-                "{path} describes no model: it names {count:,} labels; at most {most:,} are allowed.",
-                path=path,
-                count=count,
-                most=MOST_LABELS,
-            )
+            "{path} describes no model: it names {count:,} labels; at most {most:,} are allowed.",
+            path=path,
+            count=count,
+            most=MOST_LABELS,
         )
 
 
@@ -281,14 +259,12 @@ def check_memory(folder: Path, parameters: int) -> None:
     free = available_memory()
     if 4 * parameters > SHARE_OF_MEMORY * free:
         raise CheckpointError(
-            sentence(
-                "{folder} has {parameters:,} parameters, {needed:.1f} GB in single precision; of the {free:.1f} GB of "
-                "memory that are free, at most half may be used. Choose a smaller model.",
-                folder=folder,
-                parameters=parameters,
-                needed=4 * parameters / 1e9,
-                free=free / 1e9,
-            )
+            "{folder} has {parameters:,} parameters, {needed:.1f} GB in single precision; of the {free:.1f} GB of "
+            "memory that are free, at most half may be used. Choose a smaller model.",
+            folder=folder,
+            parameters=parameters,
+            needed=4 * parameters / 1e9,
+            free=free / 1e9,
         )
 
 
@@ -302,12 +278,10 @@ def _each_setting(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def quantised(folder: Path, how: str) -> CheckpointError:
     return CheckpointError(
-        sentence(
-            "{folder} is quantised ({how}): its matrices are stored as codes, which this app does not decode. Open "
-            "the original weights, in 16 or 32 bits.",
-            folder=folder,
-            how=how,
-        )
+        "{folder} is quantised ({how}): its matrices are stored as codes, which this app does not decode. Open "
+        "the original weights, in 16 or 32 bits.",
+        folder=folder,
+        how=how,
     )
 
 
@@ -316,9 +290,7 @@ def weight_files(folder: Path, settings: Mapping[str, Any]) -> list[Path]:
     those that an index names."""
     named = settings.get("transformers_weights") or WEIGHTS
     if not isinstance(named, str):
-        raise CheckpointError(
-            sentence("{path}: transformers_weights is not the name of a file.", path=folder / "config.json")
-        )
+        raise CheckpointError("{path}: transformers_weights is not the name of a file.", path=folder / "config.json")
     first = _inside(folder, named, "config.json")
     if named == WEIGHTS and not first.is_file() and (folder / INDEX).is_file():
         first = folder / INDEX
@@ -327,30 +299,26 @@ def weight_files(folder: Path, settings: Mapping[str, Any]) -> list[Path]:
             raise elsewhere
         other = sentence("; .bin files are not opened, because they can run code") if any(folder.glob("*.bin")) else ""
         raise CheckpointError(
-            sentence(
-                "{folder} has no {named}{other}. Write the folder with save_pretrained.",
-                folder=folder,
-                named=named,
-                other=other,
-            )
+            "{folder} has no {named}{other}. Write the folder with save_pretrained.",
+            folder=folder,
+            named=named,
+            other=other,
         )
     if not first.name.endswith(".index.json"):
         return [first]
     shards = read_json_object(first).get("weight_map")
     if not isinstance(shards, dict) or not shards or not all(isinstance(name, str) for name in shards.values()):
         raise CheckpointError(
-            sentence("{first} is not an index of weights: weight_map must give the file of each tensor.", first=first)
+            "{first} is not an index of weights: weight_map must give the file of each tensor.", first=first
         )
     files = [_inside(folder, name, first.name) for name in sorted(set(shards.values()))]
     for path in files:
         if not path.is_file():
             raise CheckpointError(
-                sentence(
-                    "{folder} has no {name}, which {index} names. Copy the whole folder again.",
-                    folder=folder,
-                    name=path.name,
-                    index=first.name,
-                )
+                "{folder} has no {name}, which {index} names. Copy the whole folder again.",
+                folder=folder,
+                name=path.name,
+                index=first.name,
             )
     return files
 
@@ -359,12 +327,10 @@ def _inside(folder: Path, name: str, source: str) -> Path:
     """The file of that name in the folder; nothing elsewhere is read."""
     if Path(name).is_absolute() or ".." in Path(name).parts or not name.endswith((".safetensors", ".index.json")):
         raise CheckpointError(
-            sentence(
-                "{folder}: {source} names {name!r}, which is not a safetensors file in this folder.",
-                folder=folder,
-                source=source,
-                name=name,
-            )
+            "{folder}: {source} names {name!r}, which is not a safetensors file in this folder.",
+            folder=folder,
+            source=source,
+            name=name,
         )
     return folder / name
 

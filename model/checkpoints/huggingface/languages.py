@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from model.language import sentence
+from model.language import Refusal
 
 _CODE = re.compile(r"[a-z]{2,3}_[A-Z][A-Za-z]{1,3}")
 """such as en_XX and eng_Latn, which some tokenizers list among their special tokens alone"""
@@ -44,14 +44,10 @@ class Languages:
         """
         for code in (source, target):
             if code is not None and code not in self.codes:
-                raise ValueError(
-                    sentence("This model has no language {code!r}. It has: {codes}.", code=code, codes=self._listed)
+                raise Refusal(
+                    "This model has no language {code!r}. It has: {codes}.", code=code, codes=", ".join(self.codes)
                 )
         return replace(self, source=source or self.source, target=target or self.target)
-
-    @property
-    def _listed(self) -> str:
-        return ", ".join(self.codes)
 
     def around(self, ids: Sequence[int], target: bool) -> list[int]:
         """The ids of a text with those around it, in the source language or the `target` language."""

@@ -26,13 +26,7 @@ from transformers import (
 
 from model.checkpoints.files import CheckpointError, quote, read_json_object
 from model.checkpoints.huggingface.copies import copies
-from model.checkpoints.huggingface.departures import (
-    name_weights,
-    run_watched,
-    unread_settings,
-    watch,
-    weights_inside,
-)
+from model.checkpoints.huggingface.departures import name_weights, run_watched, unread_settings, watch, weights_inside
 from model.checkpoints.huggingface.files import (
     QUANTISED,
     adapters,
@@ -95,7 +89,9 @@ def read_model(folder: Path) -> StoredModel:
         model, info = _fill(folder, type(each), watched, weights)
         problem = _misfit(model, info)
         if not problem:
-            _copy_from_files(model)
+            # Until then numbers stand in their file: who writes over that changes the open model, or ends the process.
+            for tensor in (*model.parameters(), *model.buffers()):
+                tensor.data = tensor.data.clone()
             done = run_watched(model, read)
             left = {name: weights[name] for name in sorted(info["unexpected_keys"]) if name in weights}
             inside = weights_inside(left, model, done.ran)
@@ -106,9 +102,7 @@ def read_model(folder: Path) -> StoredModel:
             hashed = weights_hash(folder, files)
             return StoredModel(model.eval(), hashed, tuple(notes), unread, tuple(name_weights(inside)))
         problems.append(problem)
-    raise CheckpointError(
-        sentence("{folder}: {problem} Copy the whole folder again.", folder=folder, problem=problems[0])
-    )
+    raise CheckpointError("{folder}: {problem} Copy the whole folder again.", folder=folder, problem=problems[0])
 
 
 def describe(folder: Path) -> tuple[str, str, int]:
@@ -166,11 +160,9 @@ def _empty_models(folder: Path, config: Any, names: Mapping[str, Any]) -> list[n
     classes = list(dict.fromkeys(mapping[type(config)] for mapping in mappings))
     if not classes:
         raise CheckpointError(
-            sentence(
-                "{folder}: transformers has no text model for the family {model_type!r}.",
-                folder=folder,
-                model_type=config.model_type,
-            )
+            "{folder}: transformers has no text model for the family {model_type!r}.",
+            folder=folder,
+            model_type=config.model_type,
         )
     stacks = [auto._model_mapping.get(type(config), None) for auto in STACKS]
     named = _named_class(config)
@@ -187,7 +179,7 @@ def _empty_models(folder: Path, config: Any, names: Mapping[str, Any]) -> list[n
         found.append((each.__name__ != named, *_compare_names(model, names), *preferred, model))
     if not found:
         raise CheckpointError(
-            sentence("{path} describes no model: {problem}.", path=folder / "config.json", problem=quote(problem))
+            "{path} describes no model: {problem}.", path=folder / "config.json", problem=quote(problem)
         ) from problem
     return [model for *_, model in sorted(found, key=lambda each: each[:-1])]
 
@@ -227,13 +219,11 @@ def _check_size(folder: Path, models: Sequence[nn.Module], found: int) -> list[n
     fitting = [model for model, wanted in sizes.items() if wanted <= 2 * found + 2**16]
     if not fitting:
         raise CheckpointError(
-            sentence(
-                "{folder}: the weights hold {found:,} numbers, but the configuration requires {size:,}. Copy the whole "
-                "folder again.",
-                folder=folder,
-                found=found,
-                size=sizes[models[0]],
-            )
+            "{folder}: the weights hold {found:,} numbers, but the configuration requires {size:,}. Copy the whole "
+            "folder again.",
+            folder=folder,
+            found=found,
+            size=sizes[models[0]],
         )
     check_memory(folder, max(sizes[model] for model in fitting))
     return fitting
@@ -250,22 +240,18 @@ def _check_numbers(folder: Path, weights: Mapping[str, Tensor], models: Sequence
         if tensor.dtype not in DTYPES and (learned or tensor.is_floating_point()):
             kind = str(tensor.dtype).removeprefix("torch.")
             raise CheckpointError(
-                sentence(
-                    "{folder}: {name} is stored as {kind}, not as floats of 16 to 64 bits: the weights are quantised "
-                    "or damaged. Open the original weights.",
-                    folder=folder,
-                    name=name,
-                    kind=kind,
-                )
+                "{folder}: {name} is stored as {kind}, not as floats of 16 to 64 bits: the weights are quantised "
+                "or damaged. Open the original weights.",
+                folder=folder,
+                name=name,
+                kind=kind,
             )
         if tensor.dtype in DTYPES and not tensor.float().isfinite().all():
             raise CheckpointError(
-                sentence(
-                    "{folder}: the weights have values in {name} that are not finite numbers. Copy the folder "
-                    "again, or use weights from before they appeared.",
-                    folder=folder,
-                    name=name,
-                )
+                "{folder}: the weights have values in {name} that are not finite numbers. Copy the folder "
+                "again, or use weights from before they appeared.",
+                folder=folder,
+                name=name,
             )
 
 
@@ -302,13 +288,6 @@ def _fill(folder: Path, factory: type, config: Any, weights: Mapping[str, Tensor
             output_loading_info=True,
             **_options(factory, weights),
         )
-
-
-def _copy_from_files(model: nn.Module) -> None:
-    """Give every number a place in memory: until then it stands in its file, and whoever writes over that changes the
-    numbers of the open model, or ends the process."""
-    for tensor in (*model.parameters(), *model.buffers()):
-        tensor.data = tensor.data.clone()
 
 
 def _read_generation_settings(folder: Path, model: nn.Module) -> None:

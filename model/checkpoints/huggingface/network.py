@@ -43,9 +43,10 @@ from model.checkpoints.huggingface.latent import find_latents
 from model.checkpoints.huggingface.probe import SOURCE_TOKENS, Event, ModuleCall, batched, call_model, close, probe
 from model.checkpoints.huggingface.steps import HookedSteps
 from model.checkpoints.huggingface.vocabulary import number_segments
+from model.checkpoints.pooling import Pooling
 from model.hooks import Call, HookPoint, let_calls_be_kept
 from model.kinds import Kind, StackName, path_of
-from model.language import Sentence, sentence, series
+from model.language import Refusal, Sentence, sentence, series
 from model.network.config import TransformerConfig
 from model.network.network import EMBEDDINGS, Network
 from model.trace import Norm, Projections
@@ -57,7 +58,7 @@ EDITED = ("q", "k", "v", "scores", "mask", "scaled", "bias", "masked", "temperat
 """points of an attention with whose results it goes on, where our steps repeat it"""
 
 
-class Unreadable(ValueError):
+class Unreadable(Refusal):
     """The model's attention cannot be read; the message says why."""
 
 
@@ -106,6 +107,9 @@ class HookedModel(Network):
     departures: tuple[Sentence, ...] = ()
     """what its folder says that it does not use, so that it is not the network that was trained"""
 
+    pooling = Pooling()
+    """how its folder makes one vector of a text"""
+
     def __init__(self, model: nn.Module) -> None:
         nn.Module.__init__(self)
         self.model = model.eval().requires_grad_(False)
@@ -114,11 +118,9 @@ class HookedModel(Network):
         calls = [each for each in seen if isinstance(each, AttentionCall)]
         if not calls:
             raise Unreadable(
-                sentence(
-                    "{model} computes its attention in a way that transformers does not expose. Only families "
-                    "that call its AttentionInterface open here.",
-                    model=type(model).__name__,
-                )
+                "{model} computes its attention in a way that transformers does not expose. Only families "
+                "that call its AttentionInterface open here.",
+                model=type(model).__name__,
             )
         self.separator: int | None = None
         """id of the token between two texts, where the model has an embedding for each: see `Vocabulary`"""
@@ -216,13 +218,11 @@ class HookedModel(Network):
             token = self._generation_setting(name)
             if token is not None and not self._tokens(name):
                 raise Unreadable(
-                    sentence(
-                        "{name} is {token!r} in its settings, which is not a token of the model: they are 0 to "
-                        "{last:,}. Correct it in generation_config.json or config.json.",
-                        name=name,
-                        token=token,
-                        last=self._vocabulary - 1,
-                    )
+                    "{name} is {token!r} in its settings, which is not a token of the model: they are 0 to "
+                    "{last:,}. Correct it in generation_config.json or config.json.",
+                    name=name,
+                    token=token,
+                    last=self._vocabulary - 1,
                 )
 
     def _tokens(self, *names: str) -> list[int]:
@@ -318,19 +318,15 @@ class HookedModel(Network):
         """
         block, i = self._find_sublayer(path)
         if (multiplier := block.arrangement.multipliers[i]) != 1:
-            raise ValueError(
-                sentence(
-                    "{path}: the model multiplies what it adds by {factor:.4g}; so it cannot be removed",
-                    path=path,
-                    factor=multiplier,
-                )
+            raise Refusal(
+                "{path}: the model multiplies what it adds by {factor:.4g}; so it cannot be removed",
+                path=path,
+                factor=multiplier,
             )
         if block.arrangement.placement == "parallel":
-            raise ValueError(
-                sentence("{path} shares its residual connection with the other sub-layer of its layer", path=path)
-            )
+            raise Refusal("{path} shares its residual connection with the other sub-layer of its layer", path=path)
         if i and block.arrangement.placement != "post" and block.arrangement.norms[i] is None:
-            raise ValueError(sentence("{path}: what its residual connection carries could not be read", path=path))
+            raise Refusal("{path}: what its residual connection carries could not be read", path=path)
         return f"{path}_residual.before"
 
     def end_point(self, path: str) -> str:
@@ -367,7 +363,7 @@ class HookedModel(Network):
         stack, _, layer, name = path.split(".")
         block = next((each for each in self.blocks_of(stack) if int(layer) in each.numbers), None)
         if block is None or block.arrangement is None:
-            raise ValueError(sentence("{path}: its residual connection was not found", path=path))
+            raise Refusal("{path}: its residual connection was not found", path=path)
         return block, block.names.index(name)
 
     def rerun_layer(self, stack: StackName, layer: int, calls: Mapping[nn.Module, Sequence[Call]]) -> None:
@@ -656,10 +652,10 @@ class HookedModel(Network):
             if block.arrangement:
                 self._attach_block(block)
         if "encoder" in self.stacks and "decoder" in self.stacks:
-            _after(self.model.get_encoder(), partial(_call, self.memory), edits=False)
+            _after(self.model.get_encoder(), self.memory, edits=False)
         last = self.head.final_norm or (self.blocks_of(list(self.stacks)[-1])[-1].module if self.blocks else None)
         if last is not None:
-            _after(last, partial(_call, self.final), edits=False)
+            _after(last, self.final, edits=False)
 
     def _attach_block(self, block: Block) -> None:
         arrangement, names = block.arrangement, block.names
@@ -734,7 +730,7 @@ def _attach_site(module: nn.Module, site: HookedAttention, found: AttentionParts
     for name, (heads, _) in found.norms.items():
         _after(heads.module, partial(_call_norm, site, f"{name}_normed", heads), edits=False)
         if found.norm_last:
-            read = partial(_read_turned, partial(_call_norm, site, f"{name}_turned", heads))
+            read = partial(_read_first, partial(_call_norm, site, f"{name}_turned", heads))
             heads.module.register_forward_pre_hook(read)
     for shared in {heads.module for heads, _ in found.norms.values() if heads.calls > 1}:
         shared.register_forward_hook(_count_call)  # after the hooks that ask how often it has been called
@@ -856,10 +852,6 @@ def _lead_through(point: Callable[[Tensor], Tensor], edits: bool, _module: nn.Mo
     return (edited, *out[1:]) if isinstance(out, tuple) else edited
 
 
-def _call(point: HookPoint, x: Tensor) -> Tensor:
-    return point(x)
-
-
 def _call_point(site: HookedAttention, name: str, x: Tensor | Callable, *rest: Tensor) -> Tensor:
     """The site's point of the layer that is running; a projection is read before the attention, W_O after it."""
     x, cut = (rest[0], x) if rest else (x, None)
@@ -880,10 +872,6 @@ def _count_call(module: nn.Module, _args: Any, _out: Any) -> None:
 
 def _read_input(site: HookedAttention, name: str, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]) -> None:
     getattr(site.points[layer_of(site)], name)(batched(args[0] if args else next(iter(keywords.values()))))
-
-
-def _read_turned(point: Callable[[Tensor], None], _module: nn.Module, args: tuple) -> None:
-    point(args[0])
 
 
 def _read_stream(place: _Place, _module: nn.Module, args: tuple, keywords: Mapping[str, Any]) -> None:
@@ -937,8 +925,8 @@ def _this_pass() -> Pass:
     return run
 
 
-def _read_first(place: _Place, _module: nn.Module, args: tuple) -> None:
-    place(args[0])
+def _read_first(point: Callable[[Tensor], Any], _module: nn.Module, args: tuple) -> None:
+    point(args[0])
 
 
 def _read_angles(site: HookedAttention, _module: nn.Module, _args: tuple, keywords: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -17,10 +18,11 @@ from model.checkpoints.huggingface.reader import HookedReader
 from model.checkpoints.huggingface.vocabulary import Vocabulary
 from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
+from model.checkpoints.pooling import Pooling
 from model.checkpoints.translator import Translator
 from model.generation.search import Hypothesis, hypothesis
 from model.interventions import Intervention, applied
-from model.language import sentence
+from model.language import Refusal
 from model.needs import Need
 from model.trace import Array, Prompt, StackName, Stream, Tokens, Trace
 
@@ -45,6 +47,11 @@ class HookedCheckpoint(Checkpoint):
         return self.model.departures
 
     @property
+    def pooling(self) -> Pooling:
+        """As of every checkpoint."""
+        return self.model.pooling
+
+    @cached_property
     def features(self) -> frozenset[Need]:
         """As of every checkpoint, but no layers of our own, and no sines and cosines in another order than ours."""
         lacks = {Need.OWN_LAYERS} | ({Need.ADDED_POSITIONS} if self.config.positions == "sinusoidal" else set())
@@ -100,9 +107,7 @@ class HookedCheckpoint(Checkpoint):
         """As of every checkpoint."""
         head, has = self.model.head, self.logits_head
         if head.unknown or not head.modules:
-            raise ValueError(
-                sentence("How the logits of {name} follow from its last layer could not be read.", name=self.name)
-            )
+            raise Refusal("How the logits of {name} follow from its last layer could not be read.", name=self.name)
         if has.layers:
             return self._logit_gradient(final, token)
         w, b = matrix(head.modules[0])
@@ -124,9 +129,8 @@ class HookedCheckpoint(Checkpoint):
         """As of every checkpoint; of a model without a head, its last vectors."""
         if trace.logits.size:
             return super().unrecorded_logits(trace)
-        texts = [torch.tensor([stream.tokens.ids], device=self.device) for stream in trace.streams.values()]
         with torch.inference_mode(), applied(self.model, trace.interventions):
-            return self.model.run(*texts).last_hidden_state[0].cpu().numpy()
+            return self.model.run(*self.model.texts_of(trace)).last_hidden_state[0].cpu().numpy()
 
     def _same_path(self) -> AbstractContextManager:
         """Nothing: the model's own attention is what a recorded run is compared with."""
@@ -182,12 +186,10 @@ class HookedLanguageModel(HookedCheckpoint, LanguageModel):
             return super()._read_both(source, target)
         ids = [*self._read(source), *self.tokenizer.encode(target)]
         if len(ids) + 1 > self.token_limit:
-            raise ValueError(
-                sentence(
-                    "The chat has {count:,} tokens; at most {limit} fit. Shorten it.",
-                    count=len(ids) + 1,
-                    limit=self.token_limit,
-                )
+            raise Refusal(
+                "The chat has {count:,} tokens; at most {limit} fit. Shorten it.",
+                count=len(ids) + 1,
+                limit=self.token_limit,
             )
         return ids
 
@@ -197,7 +199,7 @@ class HookedLanguageModel(HookedCheckpoint, LanguageModel):
             return super().trace_ids(source, next_ids, interventions)
         prompt = self.tokenizer.describe_chat(source)
         if prompt.ids[1 : len(next_ids) + 1] != tuple(next_ids[: len(prompt) - 1]):
-            raise ValueError(sentence("The tokens do not begin with those of the chat."))
+            raise Refusal("The tokens do not begin with those of the chat.")
         written = self.tokenizer.describe(next_ids[len(prompt) - 1 :])
         chat = _append(prompt, replace(written, roles=("assistant",) * len(written)))
         reads = replace(chat.between(0, len(next_ids)), prompt_length=len(prompt))
@@ -270,9 +272,7 @@ class HookedTranslator(HookedCheckpoint, Translator):
             spoken = self.in_languages(source_language, target_language)
             return spoken.translate(texts, beam_size, alpha, interventions)
         if isinstance(texts, str):
-            raise ValueError(
-                sentence("translate takes a list of sentences: write translate([sentence]) for a single one.")
-            )
+            raise Refusal("translate takes a list of sentences: write translate([sentence]) for a single one.")
         sources = {text: self._ids_to_end(text, "source") for text in texts if text.strip()}
         found = {text: self._decode([ids], beam_size, alpha, interventions)[0] for text, ids in sources.items()}
         return [self.tokenizer.decode(found[text].tokens) if text in found else "" for text in texts]
@@ -304,7 +304,7 @@ class HookedTranslator(HookedCheckpoint, Translator):
         prefix: Sequence[int] = (),
     ) -> list[Hypothesis]:
         if beam_size < 1:
-            raise ValueError(sentence("beam_size must be at least 1, got {beam_size}", beam_size=beam_size))
+            raise Refusal("beam_size must be at least 1, got {beam_size}", beam_size=beam_size)
         found = []
         for source in sources:
             tokens = self._search(source, beam_size, alpha, interventions, prefix, len(source) + 50)

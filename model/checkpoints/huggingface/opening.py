@@ -7,6 +7,7 @@ ours (`Vocabulary`, vocabulary.py). Last, both are tried together, and what does
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from torch import nn
 from model.cancel import cancellable
 from model.checkpoints.checkpoint import parameters_hash
 from model.checkpoints.devices import pick_device
-from model.checkpoints.files import CheckpointError, quote
+from model.checkpoints.files import CheckpointError, quote, training_step
 from model.checkpoints.huggingface.cache import cached_folders, describe_cached
 from model.checkpoints.huggingface.departures import name_settings, say_departures
 from model.checkpoints.huggingface.files import download, find_folder, read_tokenizer
@@ -30,12 +31,24 @@ from model.checkpoints.huggingface.opened import (
 from model.checkpoints.huggingface.probe import probe_ids
 from model.checkpoints.huggingface.reader import HookedReader
 from model.checkpoints.huggingface.steps import obeyed_settings
+from model.checkpoints.huggingface.trainer import model_in, sort_checkpoints, tokenizer_folders
 from model.checkpoints.huggingface.vocabulary import Vocabulary, WrongTokenizer, check_tokenizer
+from model.checkpoints.pooling import read_pooling
 from model.language import sentence, sentence_of, series
 from model.trace import CHAIN_TOLERANCE, Tokens, Trace, relative_error
 from model.tracer import build_trace
 
-__all__ = ["cached_folders", "describe", "describe_cached", "download", "find_folder", "open_folder", "open_model"]
+__all__ = [
+    "cached_folders",
+    "describe",
+    "describe_cached",
+    "download",
+    "find_folder",
+    "model_in",
+    "open_folder",
+    "open_model",
+    "sort_checkpoints",
+]
 
 TEXT, IDS = "A dog runs.", "0 1 2"
 """what a model reads when it is opened, without a tokenizer the latter"""
@@ -105,7 +118,7 @@ def _try(opened: HookedCheckpoint) -> None:
             opened.model, opened.tokenizer, ("", ""), stacks, {last: stacks[last]}, make_reader=HookedReader
         )
     except (ValueError, LookupError, RuntimeError, TypeError) as error:
-        raise Unreadable(sentence("its run cannot be read: {error}.", error=quote(error))) from error
+        raise Unreadable("its run cannot be read: {error}.", error=quote(error)) from error
     _leave_out_unverified(opened.model, trace)
     text, readable = TEXT if opened.tokenizer.reads_text else IDS, False
     with suppress(ValueError):  # a sentence that a visitor sees as well
@@ -141,33 +154,31 @@ def _as_tokens(ids: Sequence[int]) -> Tokens:
 
 
 def open_folder(folder: Path, name: str, device: str) -> HookedCheckpoint:
-    """Open the model and the tokenizer of a folder.
+    """Open the model and the tokenizer of a folder; of a Trainer's, its newest finished checkpoint.
 
     Raises:
         CheckpointError: a file is missing or damaged, the model is too large, or its attention cannot be read.
     """
     device = pick_device(device)
     try:
-        stored, tokenizer = read_model(folder), read_tokenizer(folder)
+        folder = model_in(folder)
+        stored, tokenizers = read_model(folder), map(read_tokenizer, tokenizer_folders(folder))
+        tokenizer = next((found for found in tokenizers if found is not None), None)
         with cancellable(None):  # what a check raises says nothing about the folder
             opened = open_model(stored.model.to(device), tokenizer, name, stored.hash)
     except CheckpointError:
         raise
     except (Unreadable, WrongTokenizer) as error:
-        raise CheckpointError(sentence("{name}: {error}", name=name, error=sentence_of(error))) from error
+        raise CheckpointError("{name}: {error}", name=name, error=sentence_of(error)) from error
     except BaseException as error:
         # Foreign files can make transformers raise anything; tokenizers, written in Rust, panics.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise CheckpointError(
-            sentence(
-                "{name} cannot be opened: {kind}, {error}.",
-                name=name,
-                kind=type(error).__name__,
-                error=quote(error),
-            )
+            "{name} cannot be opened: {kind}, {error}.", name=name, kind=type(error).__name__, error=quote(error)
         ) from error
     opened.model.unused = stored.notes
+    opened.model.pooling = read_pooling(folder)
     opened.model.notes += stored.notes
     opened.model.departures = say_departures(name_settings(stored.unread, opened.model), stored.left_inside)
-    return opened
+    return replace(opened, step=training_step(folder))

@@ -14,19 +14,7 @@ from model.checkpoints.huggingface.heads import pair_angles
 from model.checkpoints.huggingface.latent import LatentSource
 from model.checkpoints.huggingface.network import Block, HookedModel
 from model.network.network import EMBEDDINGS
-from model.trace import (
-    Array,
-    Attention,
-    Embedded,
-    Kind,
-    Latent,
-    Latents,
-    Norm,
-    QKNorm,
-    Rotary,
-    StackName,
-    SubLayer,
-)
+from model.trace import Array, Attention, Embedded, Kind, Latent, Latents, Norm, QKNorm, Rotary, StackName, SubLayer
 from model.tracer import Reader
 
 

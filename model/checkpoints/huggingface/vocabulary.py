@@ -15,13 +15,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from model.checkpoints.chat import FilledTemplate, fill_in_template, has_chat_template
 from model.checkpoints.files import quote
 from model.checkpoints.huggingface.languages import Languages, find_languages
 from model.checkpoints.limited import Exceeded
 from model.checkpoints.words import number_words
-from model.language import Sentence, sentence, sentence_of
+from model.language import Refusal, Sentence, sentence_of
 from model.trace import Tokens, Turn
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
@@ -32,7 +33,7 @@ Span = tuple[int, int]
 """the first character that a token covers, and the one after its last"""
 
 
-class WrongTokenizer(ValueError):
+class WrongTokenizer(Refusal):
     """The tokenizer does not belong to the model; the message says why."""
 
 
@@ -150,24 +151,20 @@ class Vocabulary:
         except BaseException as error:
             if type(error).__name__ != "PanicException":  # of tokenizers, which is no Exception
                 raise
-            raise ValueError(
-                sentence("The tokenizer of this model cannot read this text: {error}.", error=quote(error))
-            ) from error
+            raise Refusal("The tokenizer of this model cannot read this text: {error}.", error=quote(error)) from error
 
     def _check_ids(self, ids: Sequence[int]) -> list[int]:
         """The ids, all of which have an embedding; tokens may have been added to the tokenizer alone."""
         for i in ids:
             if not 0 <= i < self._size:
                 token = self._tokenizer.convert_ids_to_tokens(int(i))
-                raise ValueError(
-                    sentence(
-                        "The tokenizer writes {token!r} as token {number:,}, but the model has embeddings only "
-                        "for tokens 0 to {last:,}: leave it out of the text, or resize the model's embeddings and "
-                        "train.",
-                        token=token,
-                        number=i,
-                        last=self._size - 1,
-                    )
+                raise Refusal(
+                    "The tokenizer writes {token!r} as token {number:,}, but the model has embeddings only "
+                    "for tokens 0 to {last:,}: leave it out of the text, or resize the model's embeddings and "
+                    "train.",
+                    token=token,
+                    number=i,
+                    last=self._size - 1,
                 )
         return list(ids)
 
@@ -238,7 +235,7 @@ class Vocabulary:
 
     def _fill_in(self, turns: Sequence[Turn]) -> FilledTemplate:
         if not self.chats:
-            raise ValueError(sentence("The tokenizer of this model has no usable chat template."))
+            raise Refusal("The tokenizer of this model has no usable chat template.")
         return fill_in_template(self._tokenizer, turns)
 
     def describe(self, ids: Sequence[int], text: str | None = None) -> Tokens:
@@ -344,25 +341,21 @@ def check_tokenizer(tokenizer: object, vocabulary: int) -> None:
     """Raise WrongTokenizer if its tokens are not those that the model was trained on, as far as numbers can tell."""
     if len(tokenizer) > 1.02 * vocabulary + 64 or len(tokenizer) < 0.5 * vocabulary:
         raise WrongTokenizer(
-            sentence(
-                "The tokenizer has {count:,} tokens and the model {vocabulary:,}: they do not belong together. Give "
-                "the tokenizer that the model was trained with.",
-                count=len(tokenizer),
-                vocabulary=vocabulary,
-            )
+            "The tokenizer has {count:,} tokens and the model {vocabulary:,}: they do not belong together. Give "
+            "the tokenizer that the model was trained with.",
+            count=len(tokenizer),
+            vocabulary=vocabulary,
         )
 
 
 def _check_text(text: str) -> str:
     """The text, which has no lone surrogate: half of a character, with which tokenizers fail in ways of their own."""
     if half := _SURROGATE.search(text):
-        raise ValueError(
-            sentence(
-                "The text has U+{code} at character {place:,}: half of a character, which cannot stand in a text. "
-                "Leave it out.",
-                code=f"{ord(half[0]):04X}",
-                place=half.start() + 1,
-            )
+        raise Refusal(
+            "The text has U+{code} at character {place:,}: half of a character, which cannot stand in a text. "
+            "Leave it out.",
+            code=f"{ord(half[0]):04X}",
+            place=half.start() + 1,
         )
     return text
 
@@ -397,11 +390,9 @@ def _ids_in(text: str, size: int) -> list[int]:
     except ValueError:
         ids = [-1]
     if not all(0 <= i < size for i in ids):
-        raise ValueError(
-            sentence(
-                "This model was opened without a tokenizer: type token ids from 0 to {last:,}, such as 5 17 42.",
-                last=size - 1,
-            )
+        raise Refusal(
+            "This model was opened without a tokenizer: type token ids from 0 to {last:,}, such as 5 17 42.",
+            last=size - 1,
         )
     return ids
 
@@ -419,14 +410,8 @@ def _spelling(tokenizer: object) -> str:
     return "ByteLevel" if "Ġthe" in vocabulary else "WordPiece" if "##s" in vocabulary else "Metaspace"
 
 
-def _byte_characters() -> dict[str, int]:
-    """The printable characters that stand for bytes in a byte-level vocabulary (GPT-2)."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
-
-
-_BYTES = _byte_characters()
+_BYTES = {character: byte for byte, character in bytes_to_unicode().items()}
+"""the printable characters that stand for bytes in a byte-level vocabulary (GPT-2)"""
 _CHARACTERS = {chr(byte): byte for byte in range(256)}
 """those that stand for bytes where each byte is a token"""
 

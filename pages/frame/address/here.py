@@ -8,7 +8,7 @@ from model.language import language, listed, tr
 from model.needs import Need
 from model.run import Place
 from model.trace import Kind
-from pages import PAGES
+from pages import EVERY
 from pages.compute.runs import checkpoint_by_config
 from pages.frame.address.menu import HOME
 from pages.views import OPEN_SECTION, section_key
@@ -33,14 +33,10 @@ def show_here(
     """Let Shift with an arrow key choose a layer or head, and a click on a word its row; mark pages of the menu, and
     texts that were not run.
 
-    Args:
-        kinds: of the model; none if it could not be opened.
-        place: what is chosen.
-        page: its section in the menu, which is marked there, and the last part of its address, by which the browser's
-            history knows whose run this is.
-        tabs: key of the page's open tab in the address, and the tab that is open without it.
-        off: whether the page does not depend on it.
-        features: of the model; pages that need others are grey in the menu.
+    `kinds` are the model's, none if it could not be opened. `page` has its section, and the last part of its address,
+    by which the browser's history knows whose run this is; `tabs` the key of its open tab, and the tab that is open
+    without it. `off`: the page does not depend on the place. Pages that need other `features` than these are grey in
+    the menu.
     """
     columns = [{"name": kind.name, "layers": kind.layers, "heads": kind.heads} for kind in kinds]
     data = {"kinds": columns, "place": vars(place), "section": page[0], "page": page[1], "off": off or not kinds}
@@ -65,9 +61,8 @@ def lacking(features: Collection[Need]) -> dict[str, str]:
     """
     missing = {
         page: [need for need in page.needs if need not in features]
-        for pages in PAGES.values()
-        for page in pages
-        if page not in PAGES["Explore"] or checkpoint_by_config(page.needs) is None
+        for page in EVERY
+        if page.section != "Explore" or checkpoint_by_config(page.needs) is None
     }
     return {
         "" if page == HOME else page.name: tr("Needs {parts}, which this model does not have", parts=listed(needs))

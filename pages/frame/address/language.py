@@ -7,7 +7,7 @@ from functools import cache
 import streamlit as st
 
 from model.language import language, speak, tr
-from pages import PAGES
+from pages import EVERY
 from pages.frame.address.url import TEXTS
 from pages.text import best_language, languages
 from pages.widgets.controls import DEFAULTS
@@ -59,7 +59,7 @@ def _turn() -> None:
     state[LANG] = state[SWITCH]
     speak(languages()[state[LANG]])
     labels = _labels(language().code)
-    tabs = {page.tabs_key for pages in PAGES.values() for page in pages}
+    tabs = {page.tabs_key for page in EVERY}
     for key in [key for key in state.get(DEFAULTS, {}) if key in state]:
         # What the session knows of tabs is the title of the open one.
         state[key] = labels.get(state[key], state[key]) if key in tabs else state[key]

@@ -12,11 +12,11 @@ from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState, get_script_run_ctx
 
 from model.language import language, tr
-from pages import PAGES
+from pages import EVERY, PAGES
 from pages.frame.address.language import find_language, show_switch
 
 ROOT = Path(__file__).parents[3]
-HOME = next(iter(PAGES.values()))[0]
+HOME = EVERY[0]
 
 
 def route() -> "st.Page":
@@ -59,7 +59,7 @@ def _sections(_code: str) -> dict[str, list["st.Page"]]:
 
 def pages_by_path() -> Mapping[str, "st.Page"]:
     """Path of a page's file -> its entry in the menu; a link to that is found without looking for the file."""
-    paths = (page.path for pages in PAGES.values() for page in pages)
+    paths = (page.path for page in EVERY)
     return MappingProxyType(dict(zip(paths, chain(*_sections(language().code).values()), strict=True)))
 
 

@@ -7,39 +7,20 @@ from streamlit.errors import StreamlitAPIException
 
 from model.language import tr
 from model.trace import SUBLAYER_TITLES
+from pages import Page, page_of
+from pages.text import languages
 
-TEXTS = {
-    "source",
-    "turns",
-    "course",
-    "course_title",
-    "typed",
-    "changes",
-    "add",
-    "temperatures",
-    "prefix",
-    "pe_order",
-    "layers_token",
-    "layers_step",
-    "side_sentence",
-    "whole_at",
-    "whole_off",
-    "word",
-    "own_query",
-    "own_keys",
-    "own_values",
-    "long_source",
-    "which_sentences",
-    "align_pairs",
-    "patch_at",
-    "step_target",
-    "word_third",
-    "wrote_typed",
-    "letters",
-}
+TEXTS = frozenset({
+    "source", "turns", "course", "course_title", "typed", "changes", "add", "temperatures", "prefix", "pe_order",
+    "layers_token", "layers_step", "side_sentence", "whole_at", "whole_off", "word", "own_query", "own_keys",
+    "own_values", "long_source", "which_sentences", "align_pairs", "patch_at", "step_target", "word_third",
+    "wrote_typed", "letters",
+})  # fmt: skip
 """parameters that hold what somebody typed, any digits and words, because their pages parse them"""
 RENAMED = {"row": "query", "temperature-row": "query", "gradients_row": "query"}
 """parameters of older links -> what they are called now"""
+MOVED = {("temperature", "Move the query"): ("attention_step_by_step", {"own_from": "this head's"}, "Your own vectors")}
+"""tabs of older links, by their page -> the page that has what they showed, what is chosen there, and its tab"""
 DROPPED = "dropped-from-link"
 """in the session: what the next run says about the dropped parameters"""
 
@@ -58,6 +39,16 @@ def rename_parameters() -> None:
     if old or short or printed:
         # Streamlit keeps the URL's first values beside the parameters; only another run forgets them.
         st.rerun()
+
+
+def follow_moved_tab(page: Page) -> None:
+    """Open what a tab of an older link showed where it is now; the link's other parameters go along."""
+    asked = st.query_params.get(page.tabs_key)
+    for (name, title), (now, chosen, tab) in MOVED.items():
+        if page.name == name and asked in {one.strings.get(title, title) for one in languages().values()}:
+            other = page_of(now)
+            kept = {key: value for key, value in st.query_params.to_dict().items() if key != page.tabs_key}
+            st.switch_page(other.path, query_params=kept | chosen | {other.tabs_key: tr(tab)})
 
 
 def short_title(kind: str) -> str:

@@ -44,11 +44,7 @@ _export: ContextVar[DeltaGenerator | None] = ContextVar("export", default=None)
 def show_bar(page: Page, translator: Translator | None, request: Request, place: Place) -> None:
     """Draw the bar; a view in a page of somebody else's stands alone.
 
-    Args:
-        page: the one that is open.
-        translator: None if the checkpoint could not be opened.
-        request: of the texts as typed.
-        place: the chosen head.
+    `translator` is None if the checkpoint could not be opened, and `request` that of the texts as typed.
     """
     _export.set(None)
     if st.context.is_embedded:
@@ -101,12 +97,8 @@ def note_tokens(trace: Trace, kind: str) -> None:
 
 
 def offer_export(draw: Callable[[], Any], on_open: Callable[[], Any]) -> None:
-    """Put the button in the bar that opens the export of what is on screen.
-
-    Args:
-        draw: draws the dialog's content.
-        on_open: called before the page runs again.
-    """
+    """Put the button in the bar that opens the export of what is on screen; `on_open` is called before the page runs
+    again."""
     place = _export.get()
     if place is None:
         return

@@ -7,10 +7,9 @@ import difflib
 import re
 import sqlite3
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from model.language import ENGLISH, language, later, speaking, tr
 from pages.frame.bar.said import Entry, entries
@@ -20,9 +19,15 @@ START, END = "\ue000", "\ue001"
 SCORE = "4 * bm25(said, 1, 0, 0) + 0.7 * bm25(said, 0, 1, 0) + bm25(said, 0, 0, 1)"
 """of a find in the names, in the titles of the place and in the text, each by itself: one that is often in a text does
 not outweigh a name"""
-SORTS: Mapping[str, float] = MappingProxyType(
-    {"Page": 1.2, "Word": 1.1, "Lesson": 0.9, "Question": 0.8, "Passage": 0.7, "Picture": 0.7, "Row": 0.7}
-)
+SORTS: Mapping[str, float] = {
+    "Page": 1.2,
+    "Word": 1.1,
+    "Lesson": 0.9,
+    "Question": 0.8,
+    "Passage": 0.7,
+    "Picture": 0.7,
+    "Row": 0.7,
+}
 """how much more, or less, a find counts in an entry of this sort"""
 FOREIGN = 0.9
 """the same of an entry in English, where another language is spoken"""
@@ -73,14 +78,15 @@ class Index:
         asked = words_of(typed)
         if not asked:
             return [], None if not typed.strip() else []
-        with closing(_opened(self.database)) as database:
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.deserialize(self.database)
             every = " ".join(word for words in asked for word in words)
             found = self._ranked(database, f'names : "{START} {every} {END}"')
             # Words of one stem are told apart: parallel is not parallelism.
             found.sort(key=lambda entry: (_is_called(entry, every), self._weight(entry)), reverse=True)
             asking = _asking()
             some = [words for words in asked if words[0] not in asking] or asked
-            found += self._ranked(database, f'names : "{START} {every}" * OR ({_all_of(some)})')
+            found += self._ranked(database, f'names : "{START} {every}" * OR ({" AND ".join(map(_beginning, some))})')
             known = all(self._ranked(database, _beginning(words)) for words in some)
             if len(some) > 1 or any(len(words) > 1 for words in some):
                 single = (word for words in some for word in words)
@@ -129,12 +135,6 @@ def build_index() -> Index:
             return Index(own, database.serialize(), names)
     except (sqlite3.OperationalError, AttributeError) as error:
         raise NoFullText from error
-
-
-def _opened(database: bytes) -> sqlite3.Connection:
-    opened = sqlite3.connect(":memory:")
-    opened.deserialize(database)
-    return opened
 
 
 def _folded(entry: Entry) -> tuple[str, str, str]:
@@ -188,10 +188,6 @@ def _beginning(words: Sequence[str]) -> str:
     phrase = f'"{" ".join(words)}"'
     may_go_on = len(words[-1]) >= SHORTEST_START or (len(words) == 1 and bool(_RUN.fullmatch(words[0])))
     return f"({phrase} OR {phrase} *)" if may_go_on else phrase
-
-
-def _all_of(asked: Iterable[Sequence[str]]) -> str:
-    return " AND ".join(map(_beginning, asked))
 
 
 def line_around(entry: Entry, typed: str) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ from model.background.table_3 import TABLE_3
 from model.background.then_and_now import TRAININGS
 from model.language import ENGLISH, later, speaking, tr
 from model.needs import Need
-from pages import PAGES, Page, page_of
+from pages import EVERY, Page, page_of
 from pages.lessons import lessons
 from pages.lessons.guesses import questions
 from pages.lessons.station import Station
@@ -60,7 +60,7 @@ class Entry:
 
 def entries() -> Iterator[Entry]:
     """Every page, tab, section, picture, passage, row, term, lesson and question, in the language of this run."""
-    for page in (page for pages in PAGES.values() for page in pages):
+    for page in EVERY:
         yield from _of_page(page)
     for file, place in BESIDE.items():
         for title in titles(file):
@@ -72,7 +72,7 @@ def entries() -> Iterator[Entry]:
 
 def _at(page: str, tab: str = "", section: str = "", view: View | None = None) -> Entry:
     """An entry of this place, still to be named."""
-    where = page_of(f"{page}.py")
+    where = page_of(page)
     view = view or next((one for one in where.views if section and one.title == section), None)
     query = {where.tabs_key: tab} if tab and not where.stacked else {}
     query |= {OPEN_SECTION: section} if section else {}

@@ -86,12 +86,8 @@ class Found:
 
 
 def tokens_of(trace: Trace, kind: str) -> tuple[Token, ...]:
-    """Every token that a query stands for, each once, with the kind of attention in which it is one.
-
-    Args:
-        trace: of the run on screen.
-        kind: of the chosen attention, which stays where it has the token.
-    """
+    """Every token that a query stands for, each once, with the kind of attention in which it is one: `kind`, the chosen
+    one, where it has the token."""
     found: list[Token] = []
     for name, stream in trace.streams.items():
         kinds = [each.name for each in trace.kinds if each.queries == name]
@@ -109,15 +105,7 @@ def find(
     kinds: Sequence[Kind] = (),
     actions: Sequence[Act] = (),
 ) -> Found:
-    """What there is of a word; without a word the actions.
-
-    Args:
-        word: as typed.
-        features: of the opened model; what it cannot show comes last.
-        tokens: of the run.
-        kinds: of the model's attention.
-        actions: that can be done.
-    """
+    """What there is of a word; without a word the actions. What a model with these features cannot show comes last."""
     wanted = " ".join(word.casefold().split())
     acts = [Hit("Action", act.name, text=act.others, act=act) for act in actions]
     if not wanted:

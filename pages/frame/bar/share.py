@@ -6,7 +6,6 @@ import os
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_address
-from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import segno
@@ -31,14 +30,7 @@ FRAME_HEIGHT = 720
 
 
 def share(page: Page, translator: Translator | None, request: Request, place: Place) -> None:
-    """The contents of the dialog.
-
-    Args:
-        page: the one that is open.
-        translator: None if the checkpoint could not be opened.
-        request: of the texts as typed.
-        place: the chosen head.
-    """
+    """The contents of the dialog; arguments as of `show_bar`."""
     too_long = texts_not_in_link()
     lost = tr(
         "Opens this page with your settings, but not with your text: a link has room for {most:,} characters. "
@@ -70,13 +62,9 @@ def share(page: Page, translator: Translator | None, request: Request, place: Pl
 
 
 def show_link(key: str, name: str, promise: str, address: str = "") -> None:
-    """A link, and a button that copies it.
+    """A link, and a button that copies it, with a name for a screen reader and a sentence that says what it opens.
 
-    Args:
-        key: of the session.
-        name: of the link, for a screen reader.
-        promise: what it opens, in a sentence.
-        address: where it leads; empty: to what is on screen, which it follows.
+    Without an address it leads to what is on screen, which it follows.
     """
     component("share")(key=key, data={"name": name, "promise": promise, "address": address})
 
@@ -201,4 +189,4 @@ def _offer_course(page: Page) -> None:
 
 def _add_view(page: Page) -> None:
     """Before the dialog runs again: the address still is that of the view."""
-    add_step(step_of(Path(page.path).stem, st.query_params.to_dict()))
+    add_step(step_of(page.name, st.query_params.to_dict()))

@@ -38,8 +38,8 @@ def _translate_long_text(run: Run) -> None:
     st.button(
         tr("Translate all of it: {count:,} sentences", count=len(parts)),
         icon=":material/translate:",
-        on_click=_ask_for_all,
-        args=(run.source,),
+        on_click=st.session_state.update,
+        args=({"whole": run.source},),
     )
     if st.session_state.get("whole") != run.source:
         return
@@ -54,7 +54,3 @@ def _translate_long_text(run: Run) -> None:
     bar.empty()
     say("home", "A long text", greedy=beam_size == 1)
     st.code(" ".join(translated), language=None, wrap_lines=True, height=240)
-
-
-def _ask_for_all(text: str) -> None:
-    st.session_state["whole"] = text

@@ -69,13 +69,7 @@ def _title(lesson: Lesson) -> str:
 
 
 def show_station(run: Run, lesson: Lesson, number: int) -> None:
-    """What to do and to look for, the question with its ladder of hints, and the picture beside them.
-
-    Args:
-        run: what is on the page.
-        lesson: the open one.
-        number: of its station.
-    """
+    """What to do and to look for, the question with its ladder of hints, and the picture beside them."""
     station, name = lesson.stations[number], lesson.name(number)
     if station.is_done(run):
         _tick(name)
@@ -169,8 +163,7 @@ def _tick(name: str) -> None:
 def _finished(station: str = "") -> frozenset[str]:
     """Names of the stations that this browser has finished, now or on an earlier visit.
 
-    Args:
-        station: the name of the open one, which the browser shows from its top; empty on the list of lessons.
+    It shows the open one, `station`, from its top; none is open on the list of lessons.
     """
     state = st.session_state
     kept = state.get(TICKS, {}).get("done") or []

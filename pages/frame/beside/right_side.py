@@ -13,11 +13,11 @@ from pages.compute.runs import open_translator, run
 from pages.frame.open_page import fit_text
 from pages.frame.sidebar.opened_model import offered_checkpoints
 from pages.frame.sidebar.sidebar import FIRST_SENTENCE
+from pages.text import names_in
 from pages.views import Control, Offer
 from pages.views.experiment.side_by_side import RIGHT
 from pages.widgets.controls import choice, select, text_area, toggle
-from pages.widgets.departures import say_departures
-from pages.widgets.unfamiliar import say_unfamiliar
+from pages.widgets.notices import say_departures, say_unfamiliar
 from viz.tokens import as_markdown
 
 MODES = {"heads": later("Heads"), "sentences": later("Sentences"), "checkpoints": later("Checkpoints")}
@@ -31,10 +31,7 @@ PAIRS = {
 """what differs -> the two sentences"""
 NUMBERS = {"layer": later("Layer, right"), "head": later("Head, right")}
 FIRST = {"same": later("Same"), "next": later("Next one")}
-NEAREST = {
-    "layer": later("There is no layer {wanted} on the right; it shows layer {nearest} instead."),
-    "head": later("There is no head {wanted} on the right; it shows head {nearest} instead."),
-}
+NEAREST = names_in("nearest")
 SENTENCE = "side_sentence"
 
 
@@ -144,15 +141,8 @@ def _layers_and_heads(translator: Translator, name: str) -> tuple[Sequence[int],
 
 
 def _number(what: str, key: str, first: str, numbers: tuple[Sequence[int], int], notes: list[str]) -> int:
-    """A layer or a head.
-
-    Args:
-        what: layer or head.
-        key: of the widget.
-        first: what stands for the left's own, or the one after it.
-        numbers: those that there are, and what `first` means.
-        notes: gets a sentence where a number that was asked for is not there.
-    """
+    """A layer or a head, as `what` says. `numbers` are those that there are, and what `first` means: the left's own, or
+    the one after it. `notes` gets a sentence where a number that was asked for is not there."""
     offered, meant = numbers
     options = {first: tr(FIRST[first])} | {i: str(i) for i in offered}
     chosen = choice(Offer(tr(NUMBERS[what]), options), key, notes=notes)

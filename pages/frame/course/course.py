@@ -7,6 +7,7 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -15,8 +16,8 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 import streamlit as st
 
-from model.language import sentence, tr, tr_error
-from pages import PAGES, page_of
+from model.language import Refusal, sentence, tr, tr_error
+from pages import EVERY, page_of
 from pages.frame.address.menu import HOME
 from pages.widgets.canvas import component
 
@@ -28,6 +29,8 @@ MOST_STEPS, LONGEST_TEXT, LONGEST_CODE = 30, 600, 12_000
 """steps; characters of an instruction or a question; characters of a course in its address"""
 MOST_BYTES = 200_000
 """that an unpacked course may have"""
+NAMES = {page.name for page in EVERY}
+"""of the pages"""
 EMBEDDING = {"embed", "embed_options"}
 """URL parameters that say how a page is shown, not what"""
 BROKEN = sentence("This link's course is damaged or was cut off. Ask for the link again and copy all of it.")
@@ -46,12 +49,12 @@ class Step:
 
     @property
     def title(self) -> str:
-        return page_of(f"{self.page}.py").title
+        return page_of(self.page).title
 
     @property
     def address(self) -> str:
         """The page's part of the URL, relative to the app's own."""
-        return "./" if HOME.path.endswith(f"/{self.page}.py") else self.page
+        return "./" if self.page == HOME.name else self.page
 
 
 @dataclass(frozen=True)
@@ -76,31 +79,29 @@ def decode(code: str) -> Course:
         ValueError: the text is not a course; the sentence says what to do.
     """
     if len(code) > LONGEST_CODE:
-        raise ValueError(BROKEN)
+        raise Refusal(BROKEN)
     try:
         packed = base64.b64decode(code + "=" * (-len(code) % 4), altchars=b"-_", validate=True)
         unpacking = zlib.decompressobj()
         text = unpacking.decompress(packed, MOST_BYTES)
         if not unpacking.eof:
-            raise ValueError(BROKEN)
+            raise Refusal(BROKEN)
         title, steps = json.loads(text)
         course = Course(_text(title), tuple(_step(*step) for step in steps))
     except (ValueError, TypeError, zlib.error, RecursionError) as error:
-        raise ValueError(BROKEN) from error
+        raise Refusal(BROKEN) from error
     if not 1 <= len(course.steps) <= MOST_STEPS:
-        raise ValueError(
-            sentence(
-                "A course has between 1 and {most} steps; this link's has {count}.",
-                most=MOST_STEPS,
-                count=len(course.steps),
-            )
+        raise Refusal(
+            "A course has between 1 and {most} steps; this link's has {count}.",
+            most=MOST_STEPS,
+            count=len(course.steps),
         )
     return course
 
 
 def _step(page: str, inputs: Mapping[str, str], do: str, ask: str) -> Step:
-    if page not in _pages() or any(name in {COURSE, STEP} for name in inputs):
-        raise ValueError(BROKEN)
+    if page not in NAMES or any(name in {COURSE, STEP} for name in inputs):
+        raise Refusal(BROKEN)
     return Step(
         page, {_text(name): _text(value, LONGEST_CODE) for name, value in inputs.items()}, _text(do), _text(ask)
     )
@@ -108,12 +109,8 @@ def _step(page: str, inputs: Mapping[str, str], do: str, ask: str) -> Step:
 
 def _text(value: Any, longest: int = LONGEST_TEXT) -> str:
     if not isinstance(value, str) or len(value) > longest:
-        raise ValueError(BROKEN)
+        raise Refusal(BROKEN)
     return value
-
-
-def _pages() -> set[str]:
-    return {Path(page.path).stem for pages in PAGES.values() for page in pages}
 
 
 def step_of(page: str, inputs: Mapping[str, str]) -> Step:
@@ -122,10 +119,7 @@ def step_of(page: str, inputs: Mapping[str, str]) -> Step:
 
 
 def step_at(address: str) -> Step:
-    """A step that shows what a link of this app shows.
-
-    Args:
-        address: whole, or from the page's name on.
+    """A step that shows what a link of this app shows; the address may begin with the page's name.
 
     Raises:
         ValueError: it names no page of this app.
@@ -133,11 +127,11 @@ def step_at(address: str) -> Step:
     try:
         parts = urlsplit(address.strip())
     except ValueError as error:
-        raise ValueError(sentence("This is not an address. Copy it with Share, above the page.")) from error
+        raise Refusal("This is not an address. Copy it with Share, above the page.") from error
     name = unquote(parts.path.rstrip("/").rsplit("/", 1)[-1])
-    page = name if name in _pages() else Path(HOME.path).stem
-    if name not in {*_pages(), ""} or not (parts.scheme or name):
-        raise ValueError(sentence("This address names no page of this app. Copy it with Share, above the page."))
+    page = name if name in NAMES else HOME.name
+    if name not in {*NAMES, ""} or not (parts.scheme or name):
+        raise Refusal("This address names no page of this app. Copy it with Share, above the page.")
     return step_of(page, dict(parse_qsl(parts.query)))
 
 
@@ -189,23 +183,23 @@ def show_course(file: str) -> bool:
 
 def show_overview() -> bool:
     """On Learn: all steps of the open course, with the answers so far; returns whether there is one."""
-    try:
-        found = open_course()
-    except ValueError:
-        return False
-    if found is None or found[2] is not None:
-        return False
-    _draw(found[0], found[1], None, here=True)
-    return True
+    if found := _overview():
+        _draw(*found, None, here=True)
+    return found is not None
 
 
 def overview_title() -> str:
     """What Learn is called while it shows the steps of the open course; empty: it shows none."""
-    try:
-        found = open_course()
-    except ValueError:
-        return ""
-    return (found[0].title or tr("Course")) if found and found[2] is None else ""
+    found = _overview()
+    return (found[0].title or tr("Course")) if found else ""
+
+
+def _overview() -> tuple[Course, str] | None:
+    """The open course and its code, where none of its steps is open."""
+    with suppress(ValueError):
+        if (found := open_course()) and found[2] is None:
+            return found[:2]
+    return None
 
 
 def _draw(course: Course, code: str, number: int | None, here: bool) -> None:

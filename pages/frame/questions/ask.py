@@ -44,13 +44,8 @@ def ask(
 ) -> bool:
     """Draw a question as far as it is, with the way on; returns whether its answer is to be seen.
 
-    Args:
-        run: what it is about.
-        key: of the place that asks, unique in the session.
-        questions: those of the place, which take turns; one with hints stands alone.
-        subject: what it is about; when this changes, another one is asked.
-        on_answer: what follows from an answer.
-        quiz: whether a picture waits for the answer.
+    `key` is that of the place that asks, unique in the session. Several of its `questions` take turns, another one each
+    time the `subject` changes; one with hints stands alone. `quiz`: a picture waits for the answer.
     """
     question, progress = questions[0], st.session_state.get(PROGRESS, {}).get(key)
     if question.hints:

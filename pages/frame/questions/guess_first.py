@@ -7,7 +7,7 @@ from model.run import Run
 from pages.frame.questions.ask import ask
 from pages.lessons.guesses import questions, subject_of
 from pages.widgets.controls import is_on
-from pages.widgets.proof_strip import proof_strip
+from pages.widgets.proof_strip import proof
 
 SCORE, SWITCH = "guesses", "guess_first"
 """in the session: whether each guess was right; whether questions are wanted"""
@@ -27,7 +27,8 @@ def guess_first(run: Run, page: str) -> None:
         if guesses := st.session_state.get(SCORE, []):
             st.caption(tr("{right} of {asked} right in this session", right=sum(guesses), asked=len(guesses)))
     if not answered:
-        proof_strip(run)
+        _, draw = proof(run)
+        draw()
         st.stop()
 
 

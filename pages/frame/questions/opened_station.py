@@ -40,12 +40,7 @@ def take_place() -> None:
     if found is None or st.session_state.get(AT) == found[0].name(found[1]):
         return
     controls = found[0].stations[found[1]].controls
-    _go(*found, {key for key in controls if key in st.query_params and key not in st.session_state})
-
-
-def open_station(lesson: Lesson, number: int) -> None:
-    """Before the page runs again: go to a station, with its sentence and head."""
-    _go(lesson, number)
+    open_station(*found, {key for key in controls if key in st.query_params and key not in st.session_state})
 
 
 def open_list() -> None:
@@ -55,8 +50,8 @@ def open_list() -> None:
         st.query_params.pop(name, None)
 
 
-def _go(lesson: Lesson, number: int, stay: set[str] = frozenset()) -> None:
-    """Set the controls of a station, but for those whose keys `stay`, and remember where one is."""
+def open_station(lesson: Lesson, number: int, stay: set[str] = frozenset()) -> None:
+    """Before the page runs again: go to a station, with its sentence and head, but for controls whose keys `stay`."""
     state, station = st.session_state, lesson.stations[number]
     _keep_own(station)
     if "source" not in stay:
@@ -83,16 +78,11 @@ def _is_a_stations() -> bool:
     return any(st.session_state["source"] == one.source for lesson in lessons() for one in lesson.stations)
 
 
-def _is_the_first() -> bool:
-    """Whether the sentence on screen is the one that a reset brings."""
-    state = st.session_state
-    return state["source"] == state.get(DEFAULTS, {}).get("source")
-
-
 def notice_own_sentence() -> None:
     """On another page: a sentence that the person typed there is theirs, and the open station keeps it for them."""
     state = st.session_state
-    if OWN in state and "source" in state and not _is_a_stations() and not _is_the_first():
+    first = state.get(DEFAULTS, {}).get("source")  # the sentence that a reset brings
+    if OWN in state and "source" in state and not _is_a_stations() and state["source"] != first:
         for name in (OWN, AT):
             state.pop(name, None)
 
@@ -100,8 +90,7 @@ def notice_own_sentence() -> None:
 def offer_own_sentence(key: str) -> None:
     """A button that brings back the person's sentence, head, temperature and model; none where they are there.
 
-    Args:
-        key: what this button is called, on each part of the page by another name.
+    Each part of the page calls it by another key.
     """
     own = st.session_state.get(OWN)
     if own and any(st.session_state.get(key) != value for key, value in own.items()):
@@ -116,11 +105,8 @@ def offer_own_sentence(key: str) -> None:
 
 
 def reset(keep: Sequence[str]) -> None:
-    """Before the page runs again: all controls as at first; the button that brings back a sentence brings them back.
-
-    Args:
-        keep: as of `reset_controls`.
-    """
+    """Before the page runs again: all controls as at first, but for those that `reset_controls` keeps; the button that
+    brings back a sentence brings them back."""
     state = st.session_state
     own = {key: state[key] for key in (*state.get(DEFAULTS, ()), TEMPERATURES, FOLLOWED) if key in state}
     reset_controls(keep)

@@ -13,51 +13,37 @@ import sys
 from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from urllib.parse import urlencode
 
 import streamlit
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from model.beside import read_beside
 from model.language import tr
 
 STYLE = Path(__file__).parents[1] / "style/style.css"
 SCHEME = STYLE.with_name("scheme.js")
 SCRIPTS = Path(streamlit.__file__).with_name("static") / "static/js"
-MOVED = {
-    "translate": "",
-    "how_it_is_known": "verification",
-    "said_and_measured": "often_told_wrong",
-    "common_claims": "often_told_wrong",
-}
-"""addresses that a reader may guess, or know from earlier versions -> today's, below the root"""
-MOVED_TABS = {
-    ("model_card", "card", "Is attention an explanation?"): ("gradients", "part", "Other weights, same output?"),
-    ("model_card", "card", "Value zeroing"): ("gradients", "part", "Value zeroing"),
-    ("model_card", "card", "The paper's Table 3"): ("paper", "paper", "The paper's Table 3"),
-    ("paper", "paper", "Often told wrong"): ("often_told_wrong", "said", "Often told wrong"),
-    ("common_claims", "said", "The paper's results"): ("paper", "paper", "The paper's results"),
-}
-"""page, parameter and tab of an older link -> the same of where the tab stands today"""
+_MOVED = read_beside(__file__, "moved")
+MOVED = _MOVED["pages"]
+"""an older address -> today's, below the root"""
 # Inline styles, because Streamlit and Plotly write them; scripts from blobs, because that is how Streamlit loads those
 # of components. Eval, because Plotly may compile with it, and because the browser tests, which run under this policy,
 # wait by it: it opens no way to another host. The app may stand in a frame on any page (`?embed=true`), so nothing is
 # said of its ancestors.
-POLICY = MappingProxyType(
-    {
-        "default-src": "'self'",
-        "script-src": "'self' blob: 'unsafe-eval'",
-        "style-src": "'self' 'unsafe-inline'",
-        "img-src": "'self' data: blob:",
-        "font-src": "'self' data:",
-        "connect-src": "'self'",
-        "frame-src": "'none'",
-        "object-src": "'none'",
-        "base-uri": "'none'",
-        "form-action": "'none'",
-    }
-)
+POLICY = {
+    "default-src": "'self'",
+    "script-src": "'self' blob: 'unsafe-eval'",
+    "style-src": "'self' 'unsafe-inline'",
+    "img-src": "'self' data: blob:",
+    "font-src": "'self' data:",
+    "connect-src": "'self'",
+    "frame-src": "'none'",
+    "object-src": "'none'",
+    "base-uri": "'none'",
+    "form-action": "'none'",
+}
 """Content security policy: what a page may load, and from where. docs/deploy.md explains it."""
 _HOST = re.compile(r"[\w.\-]+(:\d+)?|\[[\da-fA-F:.]+\](:\d+)?", re.ASCII)
 _INLINE_SCRIPT = re.compile(r"<script(?![^>]*\ssrc=)[^>]*>(.*?)</script>", re.DOTALL)
@@ -88,11 +74,8 @@ async def complete_page(request: Request, answer: Callable[[Request], Awaitable[
 
 
 def security_policy(host: str) -> str:
-    """POLICY as a header of the server's answers, with the inline scripts of the page by their hashes.
-
-    Args:
-        host: of the request. Some browsers do not count the page's own websocket among 'self'.
-    """
+    """POLICY as a header of the server's answers, with the page's inline scripts by their hashes, and with the
+    request's host: some browsers do not count the page's own websocket among 'self'."""
     sockets = f" ws://{host} wss://{host}" if _HOST.fullmatch(host) else ""
     more = {"script-src": _script_hashes(), "connect-src": sockets}
     return "; ".join(f"{name} {sources}{more.get(name, '')}" for name, sources in POLICY.items())
@@ -128,7 +111,8 @@ async def _complete(request: Request, answer: Callable[[Request], Awaitable[Resp
 def _moved(request: Request) -> str | None:
     """Today's address of one that has changed; relative, because the app may stand below another path of a proxy."""
     page, query = request.url.path.rpartition("/")[2], dict(request.query_params)
-    for (old, key, tab), (new, parameter, title) in MOVED_TABS.items():
+    for moved in _MOVED["tabs"]:
+        (old, key, tab), (new, parameter, title) = moved["older"], moved["today"]
         if page == old and query.get(key) == tab:
             del query[key]
             return f"./{new}?{urlencode(query | {parameter: title})}"

@@ -1,35 +1,37 @@
 """The command `attention-explorer`: starts the app from where it is installed, with the settings that came with it, and
-shows it in the browser."""
+shows it in the browser; `--version` and `--about` say what would start."""
 
 import os
 import re
 import sys
-import sysconfig
 import tomllib
 import webbrowser
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from model import VERSION, about
+
 ROOT = Path(__file__).parents[3]
 SETTINGS = ROOT / ".streamlit/config.toml"
-INSTALLED = "share/attention-explorer/config.toml"
-"""where a wheel puts the settings, below the environment's own folder"""
 
 
 def main() -> None:
-    """Start the server. Options of Streamlit come first; those of the app follow `--`.
+    """Start the server, or say what would start. Options of Streamlit come first; those of the app follow `--`.
 
     attention-explorer --server.port 8502 -- --model path/to/folder
     """
+    said = sys.argv[1:]
+    at = said.index("--") if "--" in said else len(said)
+    if {"--version", "--about"} & {*said[:at]}:
+        sys.stdout.write(f"{about.describe() if '--about' in said else VERSION}\n")
+        return
     for name, value in settings().items():
         os.environ.setdefault(name, value)
     # Threads that spin while they wait starve the other visitors' threads.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from streamlit.web.cli import main as run
 
-    said = sys.argv[1:]
-    at = said.index("--") if "--" in said else len(said)
     sys.argv = ["streamlit", "run", str(ROOT / "app.py"), *said[:at], "--", "--browser", *said[at + 1 :]]
     run()
 
@@ -49,8 +51,7 @@ def open_browser() -> None:
 
 def settings() -> dict[str, str]:
     """The app's settings as variables of the environment, so that they hold in whatever folder it is started."""
-    path = SETTINGS if SETTINGS.exists() else Path(sysconfig.get_path("data")) / INSTALLED
-    return dict(_variables("STREAMLIT", tomllib.loads(path.read_text(encoding="utf-8"))))
+    return dict(_variables("STREAMLIT", tomllib.loads(SETTINGS.read_text(encoding="utf-8"))))
 
 
 def _variables(prefix: str, table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -60,3 +61,7 @@ def _variables(prefix: str, table: Mapping[str, Any]) -> Iterator[tuple[str, str
             yield from _variables(name, value)
         else:
             yield name, str(value).lower() if isinstance(value, bool) else str(value)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,22 +8,18 @@ from pathlib import Path
 import streamlit as st
 
 from model.checkpoints.store import CheckpointError, bring_model
-from model.language import later, tr, tr_error
+from model.language import tr, tr_error
 from pages.compute.runs import models_on_this_machine
 from pages.frame.server.command_line import is_at_this_machine
 from pages.frame.sidebar.opened_model import CHECKPOINT
+from pages.text import names_in
 from pages.widgets.controls import box
 from viz.tokens import as_markdown, visible
 
 PATH, FIND, PROBLEM = "local-path", "local-find", "local-problem"
 """in the session: the typed path, the searched name, and what is wrong with the path"""
 MOST_WITHOUT_SEARCH = 8
-READ = {
-    "encoder_decoder": later("reads a text and writes another"),
-    "decoder": later("continues a text"),
-    "encoder": later("fills in hidden words"),
-    "": later("its layers, without probabilities"),
-}
+READ = names_in("families")
 """family -> what of the model can be read, besides its attention"""
 
 

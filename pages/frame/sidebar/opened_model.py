@@ -8,23 +8,12 @@ menu or by its address, gets a model that has it.
 
 import streamlit as st
 
+from model.checkpoints import store
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.devices import available_devices
-from model.checkpoints.store import (
-    DEFAULT_CHECKPOINT,
-    CheckpointError,
-    available_checkpoints,
-    first_checkpoint,
-    given_models,
-    offered_models,
-    shown_message,
-    shown_name,
-    shown_names,
-    study_checkpoints,
-)
 from model.language import tr
 from model.needs import Need
-from pages import PAGES, Page, first_page_for
+from pages import Page, first_page_for
 from pages.compute.runs import checkpoint_by_config, checkpoint_with, open_translator
 from pages.frame.address.menu import HOME
 from pages.frame.questions.opened_station import current_station
@@ -45,18 +34,18 @@ def offered_checkpoints(key: str) -> dict[str, str]:
     """What the control `key` offers, with the name of each as visitors see it: the Hugging Face models that the
     app was started with or that the person at this machine has opened, every checkpoint of ours, but of the small ones
     of the studies the chosen one only."""
-    asked, others = st.query_params.get(key), offered_models() if is_at_this_machine() else given_models()
+    asked, others = st.query_params.get(key), store.offered_models() if is_at_this_machine() else store.given_models()
     if asked in others:
         # A link that has the name with which the app was started.
         st.session_state.setdefault(key, asked)
     chosen = st.session_state.get(key) or asked
-    studies = (name for name in study_checkpoints() if name == chosen)
-    return shown_names([*others, *available_checkpoints(), *studies])
+    studies = (name for name in store.study_checkpoints() if name == chosen)
+    return store.shown_names([*others, *store.available_checkpoints(), *studies])
 
 
 def opened_checkpoint() -> str:
     """The name of the model that this run shows, before its control is drawn."""
-    return _chosen_checkpoint() or first_checkpoint()
+    return _chosen_checkpoint() or store.first_checkpoint()
 
 
 def opened_device() -> str:
@@ -68,15 +57,15 @@ def open_or_say(checkpoint: str, device: str) -> tuple[Checkpoint | None, str]:
     """The model, and what is wrong with it in a sentence, if anything is."""
     try:
         return open_translator(checkpoint, device), ""
-    except CheckpointError as error:
-        return None, tr(shown_message(error))
+    except store.CheckpointError as error:
+        return None, tr(store.shown_message(error))
 
 
 def name_in_address() -> None:
     """On a first visit: put the model that the app was started with into the address; a lesson has one of its own."""
     nobody_chose = CHECKPOINT not in st.session_state and CHECKPOINT not in st.query_params
-    if nobody_chose and given_models() and not current_station():
-        st.query_params[CHECKPOINT] = shown_name(first_checkpoint())
+    if nobody_chose and store.given_models() and not current_station():
+        st.query_params[CHECKPOINT] = store.shown_name(store.first_checkpoint())
         # Streamlit keeps the URL's first values beside the parameters; only another run takes the controls' from these.
         st.rerun()
 
@@ -84,7 +73,7 @@ def name_in_address() -> None:
 def take_form(page: Page) -> None:
     """Before the controls are drawn, on a page of Explore that the open model cannot do: open one that can, where the
     person has chosen the page; else go to the page that is the form of the model."""
-    if page not in PAGES["Explore"]:
+    if page.section != "Explore":
         return
     begins = CHECKPOINT not in st.session_state
     checkpoint, device = opened_checkpoint(), opened_device()
@@ -92,10 +81,11 @@ def take_form(page: Page) -> None:
     if opened is None or set(page.needs) <= opened.features:
         return
     here = st.session_state.get(VISIT, ("",))[0]
-    nobody_chose_a_model = begins and not given_models() and not _chosen_checkpoint()
+    form = first_page_for(opened.features)
+    nobody_chose_a_model = begins and not store.given_models() and not _chosen_checkpoint()
     if here not in ("", page.name) or nobody_chose_a_model:
         _open_for(page, checkpoint, device)
-    elif form := _form_of(opened, begins and page is HOME):
+    elif form and (form.section == "Explore" or (begins and page is HOME)):
         if begins and page is not HOME:
             _say_form(page, form, checkpoint)
         # Controls that are there already keep their values, and Streamlit writes those itself.
@@ -112,12 +102,6 @@ def what_is_said(page: Page) -> list[str]:
     return [said for _, said in st.session_state[SAID]]
 
 
-def name_tab(checkpoint: str, page: Page) -> None:
-    """The title of the browser's tab, with the model's name where it is not the one of this project's first screen."""
-    if checkpoint != DEFAULT_CHECKPOINT:
-        st.set_page_config(page_title=f"{tr(page.title)} · {shown_name(checkpoint)} · Attention Explorer")
-
-
 def take_text(opened: Checkpoint | None, checkpoint: str) -> None:
     """Before the text is drawn: what hides a word in it becomes what the open model's vocabulary has for that.
 
@@ -132,7 +116,7 @@ def take_text(opened: Checkpoint | None, checkpoint: str) -> None:
     others = [other for other in MASKS if other in text and other != mask]
     if not others:
         return
-    facts = {"other": others[0], "name": shown_name(checkpoint), "mask": mask}
+    facts = {"other": others[0], "name": store.shown_name(checkpoint), "mask": mask}
     if mask:
         for other in others:
             text = text.replace(other, mask)
@@ -155,12 +139,6 @@ def _chosen_checkpoint() -> str | None:
     return next((name for name, shown in offered_checkpoints(CHECKPOINT).items() if asked in (name, shown)), None)
 
 
-def _form_of(opened: Checkpoint, anywhere: bool) -> Page | None:
-    """The first page of Explore that the model has all of, or of the whole menu."""
-    page = first_page_for(opened.features)
-    return page if page and (anywhere or page in PAGES["Explore"]) else None
-
-
 def _open_for(page: Page, before: str, device: str) -> None:
     """Open a model that can do the page; one that was open before is named as what it replaces."""
     other = checkpoint_with(page.needs, device)
@@ -168,17 +146,17 @@ def _open_for(page: Page, before: str, device: str) -> None:
         return
     st.session_state[CHECKPOINT] = other
     if VISIT in st.session_state:
-        names = {"name": as_markdown(shown_name(other)), "before": as_markdown(shown_name(before))}
+        names = {"name": as_markdown(store.shown_name(other)), "before": as_markdown(store.shown_name(before))}
         changed = tr("{name} is open now: {before} cannot do what this page shows.", **names)
         st.toast(changed, icon=":material/swap_horiz:", duration="long")
 
 
 def _say_form(page: Page, form: Page, checkpoint: str) -> None:
-    facts = {"page": tr(page.title), "form": tr(form.title), "name": shown_name(checkpoint)}
+    facts = {"page": tr(page.title), "form": tr(form.title), "name": store.shown_name(checkpoint)}
     other = checkpoint_by_config(page.needs)
     said = tr("The address asks for “{page}”, which {name} does not do: this is “{form}”.", **facts)
     if other:
-        opens = tr("Above, “{page}” opens the model {other}.", page=tr(page.title), other=shown_name(other))
+        opens = tr("Above, “{page}” opens the model {other}.", page=tr(page.title), other=store.shown_name(other))
         said = f"{said} {opens}"
     _say(said, checkpoint=checkpoint, page=form.name)
 

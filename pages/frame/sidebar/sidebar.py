@@ -17,76 +17,29 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.errors import StreamlitAPIException
 
 from model.checkpoints.devices import available_devices
-from model.checkpoints.store import (
-    first_checkpoint,
-    given_models,
-    shown_name,
-)
+from model.checkpoints.store import DEFAULT_CHECKPOINT, first_checkpoint, given_models, shown_name
 from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, Intervention
 from model.language import in_a_row, later, tr
 from model.needs import Need
 from model.run import LANGUAGES, Place
 from model.trace import KIND_TITLES
-from pages import PAGES, Page, first_page_for, page_of
-from pages.compute.runs import (
-    MOST_NEW_TOKENS,
-    NEW_TOKENS,
-    Continuation,
-    Request,
-    first_head,
-    first_new_tokens,
-    open_translator,
-    run,
-)
+from pages import Page, first_page_for, page_of
+from pages.compute import runs
 from pages.compute.trace_file import link_to, named_trace_file, target_of
 from pages.frame.address.here import show_here
 from pages.frame.address.language import LANG, translate_labels
 from pages.frame.address.menu import HOME, pages_by_path
-from pages.frame.address.url import drop_non_finite_numbers, rename_parameters, short_title
+from pages.frame.address.url import drop_non_finite_numbers, follow_moved_tab, rename_parameters, short_title
 from pages.frame.course.course import COURSE, DRAFT
 from pages.frame.questions.opened_station import notice_own_sentence, reset, take_place
+from pages.frame.sidebar import opened_model
 from pages.frame.sidebar.examples import example_menu
 from pages.frame.sidebar.local_models import show_local_models
-from pages.frame.sidebar.opened_model import (
-    CHECKPOINT,
-    name_in_address,
-    name_tab,
-    offered_checkpoints,
-    open_or_say,
-    opened_checkpoint,
-    opened_device,
-    take_form,
-    take_text,
-    what_is_said,
-)
 from pages.frame.sidebar.tour import TOUR, track_progress
 from pages.views.controls import TAU, Offer
 from pages.views.examples import examples_of
-from pages.widgets.changes import (
-    TEMPERATURES,
-    in_order_of_places,
-    kept_changes,
-    show_active,
-    stay_where_set,
-    temperatures_elsewhere,
-)
-from pages.widgets.controls import (
-    choice,
-    follow_default,
-    former_default,
-    keep_clicks,
-    keep_token,
-    note_text,
-    number,
-    replace_missing,
-    select,
-    steps,
-    take_label,
-    text_area,
-    toggle,
-    turn_to_kind,
-)
+from pages.widgets import changes, controls
 from pages.widgets.glossary import define
 from pages.widgets.page_links import linked_pages, links
 from viz.tokens import as_markdown, visible
@@ -119,7 +72,7 @@ class Inputs:
     problem: str
     notes: tuple[str, ...]
     """what the URL asked for and could not be shown"""
-    request: Request
+    request: runs.Request
     """of the texts as typed"""
     place: Place
     tau: float
@@ -137,11 +90,10 @@ _current: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
 def shared_inputs(address: str) -> Iterator[None]:
     """Draw the sidebar; the page that runs inside the block reads it with `current_inputs`.
 
-    Args:
-        address: the last part of the page's URL's path; empty: the home page.
+    `address` is the last part of the page's URL's path; it is empty for the home page.
     """
-    with keep_clicks():
-        inputs = _sidebar(page_of(f"{address}.py") if address else HOME, address)
+    with controls.keep_clicks():
+        inputs = _sidebar(page_of(address) if address else HOME, address)
         opened = inputs.translator.hash if inputs.translator else ""
         track_progress(opened, inputs.request.source, inputs.place, inputs.tau)
         token, linked = _current.set(inputs), linked_pages.set(pages_by_path())
@@ -158,14 +110,15 @@ def current_inputs(file: str) -> Inputs:
 
 
 def _sidebar(page: Page, address: str) -> Inputs:
+    follow_moved_tab(page)
     rename_parameters()
     translate_labels()
     notes = drop_non_finite_numbers()
     _go_to_trace_file(page)
-    name_in_address()
-    keep_token(st.session_state.get("source"))
+    opened_model.name_in_address()
+    controls.keep_token(st.session_state.get("source"))
     _go_to_linked_place()
-    take_form(page)
+    opened_model.take_form(page)
     if page.path.endswith("learn.py"):
         take_place()
     else:
@@ -175,27 +128,28 @@ def _sidebar(page: Page, address: str) -> Inputs:
         with model, st.container(key="model-row", horizontal=True, gap="small"):
             checkpoint, translator, problem = _choose_model(notes)
             st.button(tr("Reset"), key="reset", on_click=reset, args=(KEPT_AT_RESET,))
-        name_tab(checkpoint, page)
-        take_text(translator, checkpoint)
+        if checkpoint != DEFAULT_CHECKPOINT:
+            st.set_page_config(page_title=f"{tr(page.title)} · {shown_name(checkpoint)} · Attention Explorer")
+        opened_model.take_text(translator, checkpoint)
         with texts:
             languages = _languages(translator, notes)
             translator = translator and translator.in_languages(*languages)
             request = replace(_texts(translator, checkpoint, notes), **dict(zip(LANGUAGES, languages, strict=False)))
-        note_text(st.session_state.get("source"))
-        notes += what_is_said(page)
+        controls.note_text(st.session_state.get("source"))
+        notes += opened_model.what_is_said(page)
         with where:
             place = _place(translator, page, address, _ignored(page), notes)
-        stay_where_set(place)
+        changes.stay_where_set(place)
         with look:
             tau, scope = _temperature(notes)
             effect = st.container(key="effect")
     here = None if tau == 1 else AttentionTemperature(tau, **place.address(scope))
-    elsewhere = temperatures_elsewhere(translator, place, scope, tau, notes)
-    others = kept_changes(translator, editing=page.path.endswith("what_if.py"))
-    temperatures = elsewhere if here is None else in_order_of_places((here, *elsewhere))
+    elsewhere = changes.temperatures_elsewhere(translator, place, scope, tau, notes)
+    others = changes.kept_changes(translator, editing=page.path.endswith("what_if.py"))
+    temperatures = elsewhere if here is None else changes.in_order_of_places((here, *elsewhere))
     request, kept = replace(request, interventions=(*temperatures, *others)), (*elsewhere, *others)
     with look:
-        show_active(request.interventions, here, translator and translator.model)
+        changes.show_active(request.interventions, here, translator and translator.model)
     return Inputs(translator, problem, tuple(notes), request, place, tau, scope, kept, effect)
 
 
@@ -207,12 +161,12 @@ def _languages(translator: Translator | None, notes: list[str]) -> tuple[str, ..
     labels = tr("Source language"), tr("Target language")
     explained = tr("The language of the text, as one of the tokenizer's own codes."), tr("What the model writes.")
     for key, own in zip(LANGUAGES, translator.chosen_languages, strict=True):
-        follow_default(key, own)
+        controls.follow_default(key, own)
     places = st.columns(2, vertical_alignment="bottom")
-    controls = zip(places, labels, LANGUAGES, translator.chosen_languages, explained, strict=True)
+    rows = zip(places, labels, LANGUAGES, translator.chosen_languages, explained, strict=True)
     return tuple(
-        select(Offer(label, codes, own, help=about), key, place, notes=notes)
-        for place, label, key, own, about in controls
+        controls.select(Offer(label, codes, own, help=about), key, place, notes=notes)
+        for place, label, key, own, about in rows
     )
 
 
@@ -227,11 +181,11 @@ def _first_text(translator: Translator | None, checkpoint: str) -> str:
     return next(begun, FIRST_SENTENCE.rpartition(" ")[0])
 
 
-def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> Request:
+def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> runs.Request:
     """What the model reads, and what it should write."""
     own = translator is None or Need.OWN_LAYERS in translator.features
     first_text = _first_text(translator, checkpoint)
-    follow_default("source", first_text)
+    controls.follow_default("source", first_text)
 
     def examples() -> None:
         notes.extend(filter(None, [example_menu(checkpoint)]))
@@ -250,7 +204,7 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
                     "What the model reads and continues. Enter or the button sends it; Shift+Enter begins a new line."
                 )
             )
-            text = text_area(
+            text = controls.text_area(
                 Offer(label, start=first_text, help=explained),
                 "source",
                 tr("Type what the user says") if message else tr("Type the beginning of a text"),
@@ -258,17 +212,17 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
                 beside=examples,
             )
             # An answer is what a chat is about; elsewhere what is written is an end to the text.
-            first = NEW_TOKENS if message else first_new_tokens(translator)
+            first = runs.NEW_TOKENS if message else runs.first_new_tokens(translator)
             explained = tr("The model writes at most this many tokens after the text, each time the most probable one.")
-            if first < NEW_TOKENS:
+            if first < runs.NEW_TOKENS:
                 more = tr(
                     "A model this large begins with {first}, because each token reads all its weights.", first=first
                 )
                 explained = f"{explained} {more}"
-            follow_default("new_tokens", first)
-            limits = 0, MOST_NEW_TOKENS
-            n = number(Offer(tr("New tokens"), None, first, limits, help=explained), "new_tokens")
-        return Request(text, continuation=Continuation(n) if n else None, chat=chat)
+            controls.follow_default("new_tokens", first)
+            limits = 0, runs.MOST_NEW_TOKENS
+            n = controls.number(Offer(tr("New tokens"), None, first, limits, help=explained), "new_tokens")
+        return runs.Request(text, continuation=runs.Continuation(n) if n else None, chat=chat)
     if translator and Need.MASKED_MODEL in translator.features:
         mask, fills = translator.tokenizer.mask_token, Need.LOGITS in translator.features
         fills = fills and bool(mask)
@@ -279,19 +233,19 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
             separator = as_markdown(translator.tokenizer.separator_token)
             explained.append(tr("Two sentences: write {separator} between them.", separator=separator))
         explained.append(tr("Enter or the button sends it."))
-        text = text_area(
+        text = controls.text_area(
             Offer(tr("Text, English") if own else tr("Text"), start=first_text, help=in_a_row(*explained)),
             "source",
             tr("Type a text, with {mask} in place of a word", mask=mask) if fills else tr("Type a text"),
             tr("Fill in") if fills else tr("Read"),
             beside=examples,
         )
-        return Request(text)
+        return runs.Request(text)
     if translator and "cross-attention" not in translator.features:
         offer = Offer(tr("Text"), start=first_text, help=tr("What the model reads."))
-        return Request(text_area(offer, "source", tr("Type a text"), tr("Read"), examples))
+        return runs.Request(controls.text_area(offer, "source", tr("Type a text"), tr("Read"), examples))
     explained = tr("What the model reads and translates. Enter or the button sends it.")
-    source = text_area(
+    source = controls.text_area(
         Offer(tr("Source sentence, English") if own else tr("Source text"), start=first_text, help=explained),
         "source",
         tr("Type an English sentence") if own else tr("Type a text"),
@@ -299,7 +253,7 @@ def _texts(translator: Translator | None, checkpoint: str, notes: list[str]) -> 
         beside=examples,
     )
     target, typed = _target(notes, own)
-    return Request(source, typed, 1 if target == "greedy" else 4)
+    return runs.Request(source, typed, 1 if target == "greedy" else 4)
 
 
 def _chat() -> str | None:
@@ -308,7 +262,7 @@ def _chat() -> str | None:
         "The model reads the text as a user's message, in the form of the chats it was trained on: its "
         "tokenizer's chat template."
     )
-    if not toggle(Offer(tr("Chat template"), start=False, help=explained), "chat"):
+    if not controls.toggle(Offer(tr("Chat template"), start=False, help=explained), "chat"):
         return None
     asked = st.session_state.get("turns", st.query_params.get("turns"))
     with st.expander(tr("Earlier turns"), icon=":material/forum:", expanded=bool(asked)):
@@ -317,7 +271,7 @@ def _chat() -> str | None:
             "to it. Most templates want the system message first, if there is one, then user and assistant in "
             "turn; the message above comes last."
         )
-        return text_area(
+        return controls.text_area(
             Offer(tr("What was said before"), start="", help=explained),
             "turns",
             "System: You are a pirate.\nUser: Hello!\nAssistant: Ahoy!",
@@ -329,7 +283,7 @@ def _chat() -> str | None:
 def _go_to_linked_place() -> None:
     """Before the controls are drawn: go, once, to the head, and perhaps its cell, that a link inside the app names."""
     kind, *numbers = st.query_params.pop(SEE, "").split(".")
-    if kind in KIND_TITLES and all(re.fullmatch("[0-9]{1,4}", number) for number in numbers):
+    if kind in KIND_TITLES and all(re.fullmatch("[0-9]{1,4}", one) for one in numbers):
         st.session_state["kind"] = kind
         st.session_state.update(zip(("layer", "head", "query", "key"), map(int, numbers), strict=False))
 
@@ -342,7 +296,7 @@ def _go_to_trace_file(page: Page) -> None:
     state[BEGAN] = True
     if not st.query_params:
         link = link_to(file) | {"target": tr(TARGETS[target_of(file)])}
-        features = open_translator(file.checkpoint, available_devices()[0]).features
+        features = runs.open_translator(file.checkpoint, available_devices()[0]).features
         if not set(page.needs) <= features and (other := first_page_for(features)):
             st.switch_page(other.path, query_params=link)
         st.query_params.update(link)
@@ -362,11 +316,13 @@ def _show_notes(translator: Translator | None) -> None:
 def _target(notes: list[str], own: bool) -> tuple[str, str | None]:
     label, options = tr("Target, German") if own else tr("Target"), {name: tr(one) for name, one in TARGETS.items()}
     offer = Offer(label, options, help=define("beam", "typed target"))
-    target = choice(offer, "target", notes=notes, on_change=_offer_own_translation)
+    target = controls.choice(offer, "target", notes=notes, on_change=_offer_own_translation)
     if target != "typed":
         return target, None
     offer = Offer(tr("Your own translation") if own else tr("Your own target"), start="", help=define("typed target"))
-    return target, text_area(offer, "typed", tr("Type a German sentence") if own else tr("Type a text"), tr("Use it"))
+    return target, controls.text_area(
+        offer, "typed", tr("Type a German sentence") if own else tr("Type a text"), tr("Use it")
+    )
 
 
 def _offer_own_translation() -> None:
@@ -375,19 +331,19 @@ def _offer_own_translation() -> None:
     if state["target"] == "typed" and not state.get("typed"):
         # The page itself reports what is wrong with the source or the checkpoint.
         with suppress(ValueError):
-            translator = open_translator(opened_checkpoint(), opened_device())
+            translator = runs.open_translator(opened_model.opened_checkpoint(), opened_model.opened_device())
             if translator.languages:
                 translator = translator.in_languages(*map(state.get, LANGUAGES))
-            state["typed"] = run(translator, Request(translator.truncate(state["source"]))).translation
+            state["typed"] = runs.run(translator, runs.Request(translator.truncate(state["source"]))).translation
 
 
 def _choose_model(notes: list[str]) -> tuple[str, Translator | None, str]:
     """The name of the opened model, behind which the others are; returns it, the model, and what is wrong with it."""
-    name = as_markdown(shown_name(opened_checkpoint()))
+    name = as_markdown(shown_name(opened_model.opened_checkpoint()))
     with st.popover(tr("Model: {name}", name=name), icon=":material/model_training:", width="stretch"):
         checkpoint, device = _checkpoint_and_device(notes)
         show_local_models()
-        translator, problem = open_or_say(checkpoint, device)
+        translator, problem = opened_model.open_or_say(checkpoint, device)
         _show_notes(translator)
         links(model_card=tr("Model card"), verification=tr("Verification"))
     return checkpoint, translator, problem
@@ -395,19 +351,19 @@ def _choose_model(notes: list[str]) -> tuple[str, Translator | None, str]:
 
 def _checkpoint_and_device(notes: list[str]) -> tuple[str, str]:
     first = first_checkpoint()
-    checkpoints = offered_checkpoints(CHECKPOINT) or {first: first}
+    checkpoints = opened_model.offered_checkpoints(opened_model.CHECKPOINT) or {first: first}
     devices = available_devices()
     trained = tr("Which trained model runs. They differ in size and in the text they were trained on: see Model card.")
     # A link without a name is opened elsewhere with the model of that place.
     named = first in given_models()
     offer = Offer(tr("Checkpoint"), checkpoints, first, help=trained)
-    checkpoint = select(offer, CHECKPOINT, in_link=named, notes=notes)
+    checkpoint = controls.select(offer, opened_model.CHECKPOINT, in_link=named, notes=notes)
     if about := examples_of(checkpoint).about:
         st.caption(as_markdown(tr(about)))
     if len(devices) > 1:
         where = tr("The processor that computes; the numbers differ only by rounding.")
         offer = Offer(tr("Runs on"), dict(zip(devices, devices, strict=True)), help=where)
-        return checkpoint, select(offer, "device", notes=notes)
+        return checkpoint, controls.select(offer, "device", notes=notes)
     st.caption(tr("Runs on: {device}", device=devices[0]))
     return checkpoint, devices[0]
 
@@ -422,7 +378,7 @@ def _place(
         if len(offer.options) == 1:
             # What cannot be chosen is a text; a value that another model had, or that a link asks for, is replaced.
             (value,) = offer.options
-            replace_missing(key, offer, notes)
+            controls.replace_missing(key, offer, notes)
             st.session_state[key] = value
             # Where a control of the run before is bound to the parameter, Streamlit itself takes it out of the link.
             with suppress(StreamlitAPIException):
@@ -435,27 +391,26 @@ def _place(
 
     titles = {name: tr(SHORT_KINDS[name]) for name in kinds or SHORT_KINDS}
     before, first = st.session_state.get("kind"), page.first_kind if page.first_kind in titles else next(iter(titles))
-    follow_default("kind", first)
-    turn_to_kind(before)
-    turn = {"on_change": turn_to_kind, "args": (st.session_state.get("kind"),)}
-    name = control(choice, Offer(tr("Attention"), titles, first, help=tr(KIND_HELP)), "kind", **turn)
+    controls.follow_default("kind", first)
+    controls.turn_to_kind(before)
+    turn = {"on_change": controls.turn_to_kind, "args": (st.session_state.get("kind"),)}
+    name = control(controls.choice, Offer(tr("Attention"), titles, first, help=tr(KIND_HELP)), "kind", **turn)
     layers, heads = (kinds[name].layers, kinds[name].heads) if kinds else ((0,), 1)
-    begins = dict(zip(("layer", "head"), (translator and first_head(translator)) or (layers[0], 0), strict=True))
-    if all(st.session_state.get(key) == former_default(key) for key in begins):
+    begins = dict(zip(("layer", "head"), (translator and runs.first_head(translator)) or (layers[0], 0), strict=True))
+    if all(st.session_state.get(key) == controls.former_default(key) for key in begins):
         for key, first in begins.items():
-            follow_default(key, first)
+            controls.follow_default(key, first)
     left, right = st.columns(2)
     explained = tr("Layer 0 is next to the input. Shift with ↑ or ↓ also moves it.")
     offer = Offer(tr("Layer"), {i: str(i) for i in layers}, begins["layer"], help=explained)
-    layer = control(steps, offer, "layer", left)
+    layer = control(controls.steps, offer, "layer", left)
     explained = tr("Each head of a layer has matrices, and so weights, of its own. Shift with ← or → also moves it.")
     offer = Offer(tr("Head"), {i: str(i) for i in range(heads)}, begins["head"], help=explained)
-    head = control(steps, offer, "head", right)
+    head = control(controls.steps, offer, "head", right)
     place = Place(name, layer, head)
-    section = next(section for section, pages in PAGES.items() if page in pages)
     features = translator.features if translator else None
     tabs = page.tabs_key, tr(page.first_tab or next((view.tab or view.title for view in page.views), ""))
-    show_here(tuple(kinds.values()), place, (tr(section), address), tabs, "layer" in ignored, features)
+    show_here(tuple(kinds.values()), place, (tr(page.section), address), tabs, "layer" in ignored, features)
     return place
 
 
@@ -464,14 +419,14 @@ def _ignored(page: Page) -> tuple[str, ...]:
     state, asked = st.session_state, st.query_params
     tau = state.get("tau", 1.0 if "tau" not in asked else None)
     everywhere = state.get("scope") == "everywhere" or asked.get("scope") == tr(SCOPES["everywhere"])
-    return () if (tau != 1 and not everywhere) or state.get(TEMPERATURES) else page.ignores
+    return () if (tau != 1 and not everywhere) or state.get(changes.TEMPERATURES) else page.ignores
 
 
 def _temperature(notes: list[str]) -> tuple[float, str]:
     explained = in_a_row(define("temperature"), tr("The model runs again with it."))
     offer = replace(TAU.offer(None, {}), label=tr("Temperature τ"), help=explained)
-    take_label(TAU.key, offer, partial(TAU.named, None, {}))
-    tau = steps(offer, TAU.key, notes=notes)
+    controls.take_label(TAU.key, offer, partial(TAU.named, None, {}))
+    tau = controls.steps(offer, TAU.key, notes=notes)
     explained = tr("Only the chosen head, all heads of its layer, or every attention of the model.")
     scopes = Offer(tr("Temperature acts on"), {name: tr(label) for name, label in SCOPES.items()}, help=explained)
-    return tau, choice(scopes, "scope", notes=notes, label_visibility="collapsed")
+    return tau, controls.choice(scopes, "scope", notes=notes, label_visibility="collapsed")

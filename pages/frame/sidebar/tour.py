@@ -2,21 +2,18 @@
 
 import streamlit as st
 
-from model.language import later, tr
+from model.language import tr
 from model.run import Place
 from pages import page_of
+from pages.text import names_in
 from pages.widgets.page_links import linked_pages
 
 TOUR = "tour"
 """in the session: the finished steps, and "dismissed"; absent until the person first opens the home page"""
 SEEN = "tour-seen"
 """in the session: model, sentence, head and temperature of the run before"""
-STEPS = {
-    "sentence": later("Type a sentence"),
-    "head": later("Open a head"),
-    "temperature": later("Move τ"),
-}
-HOME, HEADS = page_of("translate.py"), page_of("heads_and_layers.py")
+STEPS = names_in("tour")
+HOME, HEADS = page_of("translate"), page_of("heads_and_layers")
 
 
 def track_progress(model: str, source: str, place: Place, tau: float) -> None:
@@ -49,7 +46,8 @@ def show_tour(path: str) -> None:
         for number, (name, text) in enumerate(STEPS.items(), 1):
             _show_step(f"{number}. {tr(text)}", name, name in state[TOUR], path)
         label = tr("Done: close the tour") if done else tr("Close the tour")
-        st.button(":material/close:", key="tour-close", help=label, type="tertiary", on_click=_dismiss)
+        close = {"on_click": state.update, "args": ({TOUR: state[TOUR] | {"dismissed"}},)}
+        st.button(":material/close:", key="tour-close", help=label, type="tertiary", **close)
 
 
 def _show_step(text: str, name: str, done: bool, path: str) -> None:
@@ -62,7 +60,3 @@ def _show_step(text: str, name: str, done: bool, path: str) -> None:
         st.page_link(linked_pages.get()[HEADS.path], label=label, icon=icon)
     else:
         st.markdown(f"{icon} {label}", width="content")
-
-
-def _dismiss() -> None:
-    st.session_state[TOUR] = st.session_state[TOUR] | {"dismissed"}

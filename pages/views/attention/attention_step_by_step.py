@@ -1,10 +1,14 @@
 """Attention, step by step: the formula, the matrices with this run's numbers, one cell's arithmetic, and its parts."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
 import pandas as pd
 
+from model.analysis.heads.key_plane import convex_hull, key_plane, principal_axes
 from model.analysis.heads.own_vectors import OwnAttention, Rows, attend, read_rows
 from model.analysis.written import score_parts, side_parts
 from model.analysis.written.of_scores import weight_with_score
@@ -14,16 +18,20 @@ from model.interventions import HeadGate
 from model.interventions.link import encode
 from model.language import language, sentence, sentence_of, tr
 from model.network.attention import MultiHeadAttention
-from model.run import Run
+from model.run import TAUS, Run
 from model.trace import Array
 from pages.views import Need, Result, answer, view
 from pages.views.chosen_token import first_key, first_query, key_of, query_of
-from pages.views.controls import choice, menu, number, slider, text, toggle
-from pages.views.part_pictures import part_bars, part_label, rank
+from pages.views.controls import CLICKED_HEAD, TAU, choice, menu, number, slider, text, toggle
+from pages.views.part_pictures import Ranked, head_choices, part_label, rank
 from pages.views.shared import axes
+from viz.canvas.own_vectors import OF_HEAD as OF_ONE_HEAD
+from viz.canvas.own_vectors import own_vectors as draw_own_vectors
+from viz.drawing import Drawing
 from viz.forms import Canvas, Map, Maps, Scale, Table
 from viz.labels import TYPED, say_label
 from viz.latex import attention_formula, signed
+from viz.products import Products
 from viz.steps.arithmetic import explain_step, result_chain
 from viz.steps.head import PROJECTIONS, Choice, Head, head_of
 from viz.steps.steps import all_steps, picture, result, shapes
@@ -96,8 +104,6 @@ def steps(
             "arithmetic": Canvas(drawings[1], {"step": STEP}),
         },
         {
-            "step": step,
-            "present": present,
             "title": one.name(head),
             "section": one.section,
             "what": one.text(head),
@@ -121,7 +127,7 @@ def head_and_rows(run: Run) -> Head:
     return head_of(run.attention, run.head, tuple(rows))
 
 
-MOST_PAIRED = 8
+MOST_PAIRED = 6
 """parts of either side that have a row or a column of their own"""
 MOST_PAIRS = 12
 SIDES = "query", "key"
@@ -164,13 +170,11 @@ def why(run: Run, query: int = QUERY, key: int = KEY, removed: str = REMOVED) ->
     sums, score = _sums(run, query, key), float(attention.scores[head, query, key])
     side, _, part = removed.partition(" ")
     term = sums[side].get(part, 0.0)
-    sides = {side: rank(terms) for side, terms in sums.items()}
-    shows = {
-        f"{side}_parts": part_bars(run, ranked, "adds to q · k", f"part of the {side}")
-        for side, ranked in sides.items()
-    }
-    shows |= {"pairs": _pair_map(sums, queries, keys, pairs), "largest": _pair_table(queries, keys, pairs)}
-    shows |= {"content": _content_map(queries, keys, pairs)} if POSITION in queries and POSITION in keys else {}
+    sides = {side: rank(terms, MOST_PAIRED) for side, terms in sums.items()}
+    shows = {"products": _products(run, sides, queries, keys, pairs), "largest": _pair_table(queries, keys, pairs)}
+    # In the first layer these are the parts themselves.
+    if run.layer and POSITION in queries and POSITION in keys:
+        shows["content"] = _content_map(queries, keys, pairs)
     kind = run.trace.kind(run.kind)
     return Result(
         shows,
@@ -183,7 +187,6 @@ def why(run: Run, query: int = QUERY, key: int = KEY, removed: str = REMOVED) ->
             "counts": pairs.shape,
             "error": abs(float(pairs.sum()) - score),
             "top": {side: (part_label(ranked.parts[0]), float(ranked.values[0])) for side, ranked in sides.items()},
-            "others": {side: (ranked.others, float(ranked.values[-1])) for side, ranked in sides.items()},
             "shown": tuple(shows),
             "first_layer": run.layer == 0,
             "crosses": kind.crosses,
@@ -195,14 +198,20 @@ def why(run: Run, query: int = QUERY, key: int = KEY, removed: str = REMOVED) ->
     )
 
 
-def _pair_map(sums: dict, queries: tuple[str, ...], keys: tuple[str, ...], pairs: Array) -> Maps:
+def _products(
+    run: Run, sides: Mapping[str, Ranked], queries: tuple[str, ...], keys: tuple[str, ...], pairs: Array
+) -> Products:
     """What each pair of the largest parts adds; the last row and column are all other parts together."""
-    kept = {side: rank(terms, MOST_PAIRED) for side, terms in sums.items()}
-    blocks = [_sum_others(names, kept[side].parts) for side, names in zip(SIDES, (queries, keys), strict=True)]
-    values = blocks[0] @ pairs @ blocks[1].T
-    rows, columns = (kept[side].labels for side in SIDES)
-    one = Map(values.astype(np.float32), scale=Scale.signed(values, title="adds to<br>q · k"), what="adds")
-    return Maps(rows, columns, {"": one}, axes=("query part", "key part"))
+    blocks = [_sum_others(names, sides[side].parts) for side, names in zip(SIDES, (queries, keys), strict=True)]
+    parts = [part for one in sides.values() for part in (*one.parts, *([""] if one.others else []))]
+    return Products(
+        *(sides[side].labels for side in SIDES),
+        blocks[0] @ pairs @ blocks[1].T,
+        "adds to q · k",
+        ("query part", "key part"),
+        chooses=head_choices(run, parts),
+        sets=CLICKED_HEAD,
+    )
 
 
 def _sum_others(names: tuple[str, ...], kept: tuple[str, ...]) -> Array:
@@ -219,7 +228,7 @@ def _pair_table(queries: tuple[str, ...], keys: tuple[str, ...], pairs: Array) -
     rows = [(part_label(queries[a]), part_label(keys[b]), float(pairs[a, b])) for a, b in places]
     if pairs.size > len(rows):
         rest = float(pairs.sum()) - sum(term for *_, term in rows)
-        rows.append((f"all other {pairs.size - len(rows):,} pairs", "", rest))
+        rows.append((say_label(f"all other {pairs.size - len(rows):,} pairs"), "", rest))
     table = pd.DataFrame(rows, columns=["of the query", "of the key", "adds to q · k"])
     table.attrs["floats"] = "%+.3f"
     return table
@@ -235,26 +244,41 @@ def _content_map(queries: tuple[str, ...], keys: tuple[str, ...], pairs: Array) 
     return Maps(names[: len(values)], names[: values.shape[1]], {"": one}, axes=("query part", "key part"))
 
 
-QUERY_TEXT = text("Query", ("3 0", "1 0"), key="own_query")
-KEYS_TEXT = text("Keys", ("cat 1 0; dog .8 .6; car 0 1; sea -1 0", "1 0; 0 1"), key="own_keys")
-VALUES_TEXT = text("Values, one for each key", ("10 0; 8 2; 1 9; 0 4", "1; 2"), key="own_values")
-DIVIDES = choice("Divide by √dₖ", {True: "yes", False: "no"}, key="own_divides")
+TYPED_HERE, OF_HEAD = "typed", "head"
+OWN_FROM = choice("Vectors", {TYPED_HERE: "your own", OF_HEAD: "this head's"}, key="own_from")
 
 
-def _typed(query: str, keys: str, values: str, divides: bool) -> tuple[tuple[Rows, Rows, Rows], OwnAttention]:
+def _line(label: str, *examples: str, key: str) -> Any:
+    """A line of vectors, where they are typed."""
+    return text(label, lambda _, source: examples if source == TYPED_HERE else (), key=key)
+
+
+QUERY_TEXT = _line("Query", "3 0", "1 0", key="own_query")
+KEYS_TEXT = _line("Keys", "cat 1 0; dog .8 .6; car 0 1; sea -1 0", "1 0; 0 1", key="own_keys")
+VALUES_TEXT = _line("Values, one for each key", "10 0; 8 2; 1 9; 0 4", "1; 2", key="own_values")
+DIVIDES = choice(
+    "Divide by √dₖ",
+    lambda _, source: {True: tr("yes"), False: tr("no")} if source == TYPED_HERE else {},
+    key="own_divides",
+)
+
+
+def _typed(query: str, keys: str, values: str, divides: bool, tau: float) -> tuple[tuple[Rows, ...], OwnAttention]:
     """What was typed, and equation 1 on it; raises ValueError where it does not fit."""
     rows = (
         read_rows(query, sentence("Query")),
         read_rows(keys, sentence("Keys")),
         read_rows(values, sentence("Values")),
     )
-    return rows, attend(*(one.values for one in rows), divides)
+    return rows, attend(*(one.values for one in rows), divides, tau)
 
 
-def _typed_rows(_: Run, query: str, keys: str, values: str, divides: bool) -> dict[int, str]:
+def _typed_rows(_: Run, source: str, query: str, keys: str, values: str, divides: bool) -> dict[int, str]:
     """The queries to choose from; none where there is one, or where what was typed does not fit."""
+    if source == OF_HEAD:
+        return {}
     try:
-        (queries, *_), _ = _typed(query, keys, values, divides)
+        (queries, *_), _ = _typed(query, keys, values, divides, 1.0)
     except ValueError:
         return {}
     return dict(enumerate(_names(queries, "q"))) if queries.values[1:].size else {}
@@ -269,30 +293,29 @@ def _names(rows: Rows, letter: str) -> list[str]:
 MOST_TERMS = 6
 """of the sum that is z, in words"""
 OWN_ROW = menu("Arithmetic of the query", _typed_rows, key="own_row")
+HEAD_ROW = replace(QUERY, options=lambda run, source: QUERY.options(run) if source == OF_HEAD else {})
 
 
-@view("Your own vectors", code=(attend, OwnAttention))
+@view("Your own vectors", code=(attend, OwnAttention, key_plane, convex_hull))
 def own_vectors(
-    _: Run,
-    query: str = QUERY_TEXT,
-    keys: str = KEYS_TEXT,
-    values: str = VALUES_TEXT,
-    divides: bool = DIVIDES,
+    run: Run,
+    source: str = OWN_FROM,
+    query: str | None = QUERY_TEXT,
+    keys: str | None = KEYS_TEXT,
+    values: str | None = VALUES_TEXT,
+    divides: bool | None = DIVIDES,
     row: int | None = OWN_ROW,
+    token: int | None = HEAD_ROW,
 ) -> Result:
-    """Equation 1 on typed queries, keys and values: scores, weights, z, the softmax in its steps, its Jacobian."""
+    """Equation 1 on typed queries, keys and values or on a head's: scores, weights, z among the values; all moves."""
+    if source == OF_HEAD:
+        return _vectors_of_head(run, token)
     try:
-        (queries, typed_keys, typed_values), own = _typed(query, keys, values, divides)
+        (queries, typed_keys, typed_values), own = _typed(query, keys, values, divides, run.tau)
     except ValueError as error:
-        return Result(facts={"problem": sentence_of(error)})
+        return Result(facts={"problem": sentence_of(error), "of_head": False})
     row, rows, names = row or 0, _names(queries, "q"), _names(typed_keys, "k")
     steps, jacobian = own.softmax_steps(row), own.jacobian(row)
-    scale = Scale.signed(own.scores, own.scaled, title="score")
-    maps = {
-        "q · k": Map(own.scores, scale=scale, what="q · k"),
-        "÷ √dₖ" if divides else "not divided": Map(own.scaled, scale=scale, what="scaled score"),
-        "softmax: weights": Map(own.weights),
-    }
     numbers = {"q · k": own.scores[row], "scaled" if divides else "not divided": own.scaled[row]}
     numbers |= {"− largest": steps["less"], "exp": steps["exponential"], "weight": steps["weight"]}
     # A key is a column: on a phone, too, four keys are seen whole.
@@ -304,9 +327,11 @@ def own_vectors(
     change = Map(jacobian, scale=Scale.signed(jacobian, title="∂ weight<br>∂ score"), what="derivative")
     facts = {
         "problem": "",
+        "of_head": False,
         "query": rows[row],
         "d_k": queries.values.shape[1],
         "divisor": own.divisor,
+        "tau": run.tau,
         "sum": float(steps["exponential"].sum()),
         "z": _written(own.z)[row],
         "terms": [(names[key], float(weights[key]), vectors[key]) for key in order],
@@ -314,13 +339,51 @@ def own_vectors(
         "slope": float(np.diag(jacobian).max()),
         "largest": float(max(np.linalg.eigvalsh(jacobian).max(), 0)),
     }
+    typed = {"q": queries.values, "k": typed_keys.values, "v": typed_values.values}
+    drawn = typed | {"mask": np.ones(own.weights.shape, bool), "pattern": own.weights, "z": own.z}
+    texts = {"query": query, "keys": keys, "names": (queries.names, typed_keys.names)}
+    header = {"title": tr("Your own vectors"), "path": "typed", "head": 0, "row": row, "typed": texts}
+    header |= {"scale": 1 / own.divisor, "softcap": None, "sink": None, "temperature": run.tau}
+    picture, hull = _planes(drawn, (rows, names), header)
+    sets = {"vectors": {"query": QUERY_TEXT, "keys": KEYS_TEXT}, "row": OWN_ROW, "tau": TAU}
     shows = {
-        "maps": Maps(rows, names, maps, layout={"height": 370}),  # room for both colour bars
+        "vectors": Canvas(picture, sets),
         "arithmetic": Table(arithmetic, "%.3g", pinned=("key",)),
         "jacobian": Maps(names, names, {"": change}, axes=("weight of", "score of")),
     }
-    typed = {"q": queries.values, "k": typed_keys.values, "v": typed_values.values}
-    return Result(shows, facts, typed | numbers | {"z": own.z})
+    return Result(shows, facts, typed | numbers | {"scores": own.scores, "weights": own.weights, "z": own.z} | hull)
+
+
+def _vectors_of_head(run: Run, row: int) -> Result:
+    """The chosen head's vectors in the planes of their principal components."""
+    attention, head = run.attention, run.head
+    arrays = {name: array[head] for name in OF_ONE_HEAD if (array := getattr(attention, name)) is not None}
+    header = {"title": run.place.title, "path": attention.path, "head": head, "row": row, "typed": None}
+    header |= {"scale": float(attention.scale), "softcap": attention.softcap}
+    header |= {"sink": None if attention.sink is None else float(attention.sink[head])}
+    header |= {"temperature": float(attention.temperature[head])}
+    names = axes(attention)[0], numbered(attention.key_tokens)
+    picture, hull = _planes(arrays, names, header)
+    numbers = vars(key_plane(attention, head)) | {name: arrays[name] for name in "qkvz"} | hull
+    numbers |= {"scores": attention.scores[head], "weights": arrays["pattern"]}
+    facts = {"problem": "", "of_head": True}
+    return Result({"vectors": Canvas(picture, {"row": HEAD_ROW, "tau": TAU})}, facts, numbers)
+
+
+def _planes(
+    arrays: Mapping[str, Array], names: tuple[Sequence[str], Sequence[str]], header: Mapping[str, Any]
+) -> tuple[Drawing, dict[str, Array]]:
+    """The picture, and which of the values that the chosen query sees are corners of their hull in it."""
+    axes_of, shares = [], []
+    for name in "kv":
+        rows = arrays[name]
+        own = rows.shape[1] <= 2
+        found, share = (np.eye(2, rows.shape[1]), ()) if own else principal_axes(rows)
+        axes_of.append(found)
+        shares.append([float(one) for one in share])
+    picture = draw_own_vectors(arrays, axes_of, names, **header, shares=shares, taus=TAUS)
+    seen = np.flatnonzero(arrays["mask"][header["row"]])
+    return picture, {"hull": seen[convex_hull(arrays["v"][seen] @ axes_of[1].T)] if seen.size else seen}
 
 
 def _written(vectors: Array) -> list[str]:

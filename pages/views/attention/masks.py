@@ -14,7 +14,7 @@ from model.run import Run
 from pages.views import Result, answer, view
 from pages.views.chosen_token import QUERY
 from pages.views.controls import SWITCH, choice, number, toggle
-from pages.views.shared import axes, probabilities
+from pages.views.shared import axes, probability_changes
 from viz.forms import Bars, Map, Maps, Mark, Scale
 from viz.heatmap import row_names
 from viz.labels import say_label, say_options
@@ -24,13 +24,13 @@ from viz.tokens import labels
 
 MOST_PADS = 8
 PLACES = {"all": "Every layer", "layer": "This layer only"}
-
-
-def _liftable(run: Run) -> dict[bool, str]:
-    return SWITCH if run.attention.causal and not run.attention.mask[run.head].all() else {}
-
-
-WITHOUT = toggle("Without the causal mask", _liftable, key="without")
+WITHOUT = toggle(
+    "Without the causal mask",
+    lambda run: SWITCH if run.attention.causal and not run.attention.mask[run.head].all() else {},
+    key="without",
+)
+PADS = number("Pads", lambda run: (1, min(room_for_pads(run.opened, run.trace), MOST_PADS)), 4, key="pads")
+LIFTED = choice("Lift it in", lambda run: say_options(PLACES) if run.attention.causal else {}, key="lift")
 
 
 @view("What is hidden", code=(padding_mask, causal_mask, LiftCausalMask, MultiHeadAttention._explicit))
@@ -57,15 +57,11 @@ def masks(run: Run, without: bool | None = WITHOUT) -> Result:
     return Result({"maps": Maps(*axes(attention), maps)}, facts | {"lifted": bool(lifted)}, drawn=lifted)
 
 
-def _pads(run: Run) -> tuple[int, int]:
-    return 1, min(room_for_pads(run.opened, run.trace), MOST_PADS)
-
-
 @view("Padding", code=(run_padded,))
-def padding(run: Run, pads: int | None = number("Pads", _pads, 4, key="pads")) -> Result:
+def padding(run: Run, pads: int | None = PADS) -> Result:
     """The sentence in a batch with a longer one: pads get no weight, and nothing else changes."""
     if pads is None:
-        return Result(facts={"pads": None})
+        return Result()
     padded = run.compute(run_padded, run.opened, run.trace, run.kind, run.layer, pads)
     rows, keys = axes(run.attention)
     mask = padded.mask[run.head]
@@ -76,7 +72,7 @@ def padding(run: Run, pads: int | None = number("Pads", _pads, 4, key="pads")) -
     end = Mark(x=len(keys) - 0.5, panel=2, colour=CHOSEN, width=2, dash="solid")
     return Result(
         {"padding": Maps(rows, keys, maps, marks=[end])},
-        {"pads": pads, "padded": padded, "companion": " ".join(labels(padded.companion))},
+        {"padded": padded, "companion": " ".join(labels(padded.companion))},
         {"padded_scaled": padded.scaled[run.head], "padded_mask": mask},
     )
 
@@ -117,12 +113,8 @@ def orders(run: Run, row: int = QUERY) -> Result:
     )
 
 
-def _places(run: Run) -> dict[str, str]:
-    return say_options(PLACES) if run.attention.causal else {}
-
-
 @view("Lift the causal mask", code=(LiftCausalMask, future_mass))
-def lift(run: Run, place: str | None = choice("Lift it in", _places, key="lift")) -> Result:
+def lift(run: Run, place: str | None = LIFTED) -> Result:
     """The same target, teacher-forced without the causal mask."""
     if place is None:
         return Result(facts={"causal": False, "hidden": int((~run.attention.mask[run.head]).sum())})
@@ -149,7 +141,7 @@ def lift(run: Run, place: str | None = choice("Lift it in", _places, key="lift")
             "weight on later positions": mass.mean(axis=0),
         }
     )
-    lifted = probabilities(before, *right, ("causal mask on", "causal mask lifted"))
+    lifted = probability_changes(before, *right, ("causal mask on", "causal mask lifted"))
     return Result(
         {"lift": lifted, "leak": leak, "rows": table},
         {

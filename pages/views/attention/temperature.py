@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from model.analysis.distributions import entropy, total_variation
-from model.analysis.heads.key_plane import key_plane
 from model.analysis.heads.own_vectors import random_widths
 from model.analysis.heads.sharpness import ONE_KEY, measure_sharpness
 from model.analysis.heads.softmax import (
@@ -31,17 +30,17 @@ from model.run import TAUS, Place, Run
 from pages.views import OnRequest, Result, answer, is_quick, view
 from pages.views.chosen_token import QUERY, query_of
 from pages.views.controls import TAU, number
-from pages.views.shared import axes, probabilities
-from viz.canvas.move_query import move_query
-from viz.forms import Bars, Canvas, Line, Lines, Map, Maps, Mark, Texts, stretches
+from pages.views.shared import axes, probability_changes
+from viz.forms import TALLEST_BELOW_CONTROLS, Bars, Canvas, Line, Lines, Map, Maps, Mark, Texts, stretches
 from viz.labels import say_label
+from viz.ridges import PEAK, Ridges
 from viz.special.scaling import runs_chart
 from viz.special.temperature import live_weights
 from viz.theme import GUIDE, OKABE_ITO
 from viz.tokens import labels, numbered
 
 CURVE = np.logspace(-2, 2, 81)
-PANELS = (0.05, 0.5, 1.0, 2.0, 20.0)
+RIDGES = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0)
 MANY = (0.05, 0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0, 20.0)
 EXAMPLE = 0.25
 """the temperature that is compared with τ = 1 while nobody has chosen another"""
@@ -118,7 +117,7 @@ def _comparison(plain: Run, after: Run, texts: dict[str, str], names: tuple[str,
         "total_variation": total_variation(before.probabilities, other.probabilities),
     }
     facts = {"totals": (before.log_probability, other.log_probability), "same": len(set(texts.values())) == 1}
-    return {"texts": Texts(texts), "probabilities": probabilities(before, *right, names)}, facts, numbers
+    return {"texts": Texts(texts), "probabilities": probability_changes(before, *right, names)}, facts, numbers
 
 
 def _agreement(run: Run, before: Run, after: Run) -> dict[str, Any]:
@@ -139,23 +138,28 @@ def one_row(run: Run, row: int = QUERY) -> Result:
     attention, head = run.attention, run.head
     rows, keys = axes(attention)
     scaled, mask, tau = attention.pre_softmax[head], attention.mask[head], float(attention.temperature[head])
-    middle = {f"τ = {tau:g}": softmax_at(scaled[row], mask[row], tau) for tau in PANELS}
-    panels = {"τ → 0": one_hot_weights(scaled[row], mask[row])} | middle | {"τ → ∞": uniform_weights(mask[row])}
-    named = {f"{name}:  entropy {entropy(w):.3f} bits": np.where(mask[row], w, np.nan) for name, w in panels.items()}
+    middle = {_called(one): softmax_at(scaled[row], mask[row], one) for one in sorted({*RIDGES, tau})}
+    weights = {"τ → 0": one_hot_weights(scaled[row], mask[row])} | middle | {"τ → ∞": uniform_weights(mask[row])}
     grey = "rgba(128,128,128,0.18)"
-    hidden = [
-        Mark(x=first - 0.5, to=last + 0.5, colour=grey, panel=panel)
-        for first, last in stretches(~mask[row])
-        for panel in range(1, len(panels) + 1)
-    ]
-    colours, titles = (OKABE_ITO[4],), ("key", "attention weight")
-    bars = Bars(keys, named, titles, (0, 1), colours, mode="panels", what="key at position", marks=hidden)
+    ridges = Ridges(
+        keys,
+        {name: np.where(mask[row], values, np.nan) for name, values in weights.items()},
+        ("key", "attention weight"),
+        _called(tau),
+        [f"{entropy(values):.2f} bits" for values in weights.values()],
+        height=TALLEST_BELOW_CONTROLS,
+        marks=[Mark(x=first - 0.5, to=last + 0.5, colour=grey) for first, last in stretches(~mask[row])],
+    )
     curves = entropy_by_temperature(scaled, mask, CURVE)
     return Result(
-        {"row-panels": bars, "entropy": _entropy_curves(curves, row, int(mask[row].sum()), tau)},
-        {"row": rows[row], "ties": int((panels["τ → 0"] > 0).sum())},
+        {"row-panels": ridges, "entropy": _entropy_curves(curves, row, int(mask[row].sum()), tau)},
+        {"row": rows[row], "ties": int((weights["τ → 0"] > 0).sum()), "tau": tau, "peak": PEAK},
         {"entropy_of_rows": curves},
     )
+
+
+def _called(tau: float) -> str:
+    return f"τ = {tau:g}"
 
 
 def _entropy_curves(curves: np.ndarray, row: int, visible: int, tau: float) -> Lines:
@@ -182,29 +186,6 @@ def _entropy_curves(curves: np.ndarray, row: int, visible: int, tau: float) -> L
         marks=marks,
         layout={"yaxis": {"range": [-0.06 * top, 1.16 * top], "zeroline": False}},
     )
-
-
-@view("Move the query", code=(key_plane,))
-def move(run: Run, row: int = QUERY) -> Result:
-    """The keys as points, the queries as squares; the chosen query moves, and its weights and z follow."""
-    attention, head = run.attention, run.head
-    plane = vars(key_plane(attention, head))
-    drawing = move_query(
-        plane,
-        attention,
-        head,
-        (axes(attention)[0], numbered(attention.key_tokens)),
-        title=run.place.title,
-        row=row,
-        mean=plane["mean"].tolist(),
-        shares=plane["shares"].tolist(),
-        outside=plane["outside"].tolist(),
-        scale=float(attention.scale),
-        softcap=attention.softcap,
-        sink=None if attention.sink is None else float(attention.sink[head]),
-        temperature=float(attention.temperature[head]),
-    )
-    return Result({"move-query": Canvas(drawing, {"row": QUERY})}, numbers=plane)
 
 
 @view("Divided by √dₖ", code=(product_statistics,), needs=(Need.LOGITS,))

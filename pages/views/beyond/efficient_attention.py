@@ -37,6 +37,7 @@ from model.language import Numeral, Sentence, sentence, sentence_of, tr
 from model.network.masks import pattern_mask
 from model.run import Run
 from model.trace import Array, Trace
+from pages.text import names_in
 from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.beyond.timing import ALONE, MEASURE, time_chart, time_points, time_side_by_side, time_table
 from pages.views.controls import choice, menu, player, several, slider, steps
@@ -44,8 +45,8 @@ from pages.views.shared import axes
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Texts
 from viz.labels import say_label, say_options
 from viz.latex import signed
-from viz.special.efficient_attention import output_chart, tile_chart
-from viz.theme import CHOSEN, OKABE_ITO, symmetric_range
+from viz.theme import CHOSEN, OKABE_ITO
+from viz.tiles import Tiles
 from viz.tokens import labels, numbered
 
 EXPLAINED = 8
@@ -56,44 +57,47 @@ def _tile_sizes(run: Run) -> dict[int, str]:
     return {size: f"{size} × {size}" for size in tile_sizes(run.attention)}
 
 
-def _tiles(run: Run, tile: int) -> tuple[int, int]:
-    """None where every cell is masked."""
-    return 1, count_read_tiles(run.attention.mask[run.head], tile)
-
-
 TILE = choice(
     "Tile, queries × keys",
     _tile_sizes,
     lambda run: min(_tile_sizes(run), key=lambda size: abs(size - 4)),
     key="flash_tile",
 )
-STEP = player("Tile", _tiles, 3, key="flash_step")
+STEP = player(
+    "Tile", lambda run, tile: (1, count_read_tiles(run.attention.mask[run.head], tile)), 3, key="flash_step"
+)  # None where every cell is masked
 
 
 @view("FlashAttention, tile by tile", code=(flash_attention, fused_kernel))
 def flash(run: Run, tile: int = TILE, step: int | None = STEP) -> Result:
     """One head computed tile by tile, never holding more than one tile of scores."""
     if step is None:
-        return Result(facts={"step": None})
-    attention, features = run.attention, run.opened.features
+        return Result()
+    attention = run.attention
     tiled, names = flash_attention(attention, run.head, tile), axes(attention)
-    tiles, rows = np.hstack([tiled.rows, tiled.columns]), tiled.rows[step - 1]
+    tiles = np.hstack([tiled.rows, tiled.columns])
     fused = fused_kernel(attention, run.head, run.trace.device)
     facts = {
-        "step": step,
         "tile": tiles[step - 1],
         **{name: getattr(tiled, name) for name in ("difference", "rounding", "tile_bytes", "square_bytes")},
         "read": len(tiled.rows),
         "skipped": len(tiled.skipped),
         "unexplained": tiled.difference > EXPLAINED * tiled.rounding,
         "fused": fused,
-        "searches": Need.MASKED_MODEL not in features,
-        "own": Need.OWN_LAYERS in features,
+        "searches": Need.MASKED_MODEL not in run.opened.features,
     }
     return Result(
         {
-            "tile": tile_chart(tiled.scores, names, tiles, step - 1, tiled.skipped),
-            "output": output_chart(tiled.o[step], names[0], symmetric_range(tiled.o), tuple(rows)),
+            "tile": Tiles(
+                *names,
+                *(each[run.head] for each in (attention.q, attention.k, attention.v)),
+                tiled.scores,
+                *(each[step] for each in (tiled.m, tiled.l, tiled.o)),
+                most=tiled.l.max(),
+                tiles=tiles,
+                skipped=tiled.skipped,
+                step=step - 1,
+            ),
             "sums": _sums(tiled, names[0], step),
         },
         facts,
@@ -155,7 +159,7 @@ def sweep_head(trace: Trace, kind: str, layer: int, head: int) -> FeatureSweep:
 def linear(run: Run, features: int | None = SIZE_OF_FEATURES, draw: int | None = DRAW) -> Result:
     """One head with the weights of two feature maps, and how far they are from the softmax's."""
     if features is None:
-        return Result(facts={"features": None})
+        return Result()
     attention, head = run.attention, run.head
     sweep: FeatureSweep = run.compute(sweep_head, run.trace, run.kind, run.layer, head)
     made, mask = linear_attention(attention, head, features, draw), attention.mask[head]
@@ -163,8 +167,6 @@ def linear(run: Run, features: int | None = SIZE_OF_FEATURES, draw: int | None =
     maps = dict(zip(titles, (made.exact, made.random, made.elu), strict=True))
     most = int(sweep.features[-1])
     facts = {
-        "features": features,
-        "draw": draw,
         "draws": DRAWS,
         "close": CLOSE,
         "fewest": int(sweep.features[0]),
@@ -204,13 +206,8 @@ def linear(run: Run, features: int | None = SIZE_OF_FEATURES, draw: int | None =
 def _errors(features: Array, band: Array, elu: float, chosen: int, title: str, close: float | None = None) -> Lines:
     """An error over the number of random features, both axes logarithmic.
 
-    Args:
-        features: (size,)
-        band: (3, size): 10th, 50th and 90th percentile over the draws.
-        elu: the error of elu(x) + 1.
-        chosen: the number of features whose map is drawn.
-        title: of the y axis.
-        close: an error to compare with; None: no line.
+    `band`, (3, size), has the 10th, 50th and 90th percentile over the draws, `elu` the error of elu(x) + 1; `close` is
+    an error to compare with.
     """
     low, median, high = band
     ends = [features[0], features[-1]]
@@ -272,24 +269,20 @@ SIZE = {WINDOW: "window w", STRIDED: "stride and window l", GLOBAL: "window w", 
 NATS = 0.1
 """a difference of log p that counts as close"""
 TINY = 1e-30
-
-
-def _sizes(run: Run, pattern: str | None) -> dict[int, str]:
-    return {size: str(size) for size in pattern_sizes(run.trace)} if pattern else {}
-
-
-def _positions(run: Run, pattern: str | None) -> dict[int, str]:
-    return dict(enumerate(numbered(run.attention.key_tokens))) if pattern == GLOBAL else {}
-
-
 PATTERN = choice("Pattern", lambda run: {} if run.attention.crosses else say_options(PATTERNS), key="pattern")
 PATTERN_SIZE = steps(
     lambda _, pattern: SIZE[pattern or WINDOW].capitalize(),
-    _sizes,
+    lambda run, pattern: {size: str(size) for size in pattern_sizes(run.trace)} if pattern else {},
     lambda run: min(3, pattern_sizes(run.trace)[-1]),
     key="pattern_size",
 )
-TOKENS = several("Global tokens G", _positions, [0], most=64, key="pattern_global")
+TOKENS = several(
+    "Global tokens G",
+    lambda run, pattern: dict(enumerate(numbered(run.attention.key_tokens))) if pattern == GLOBAL else {},
+    [0],
+    most=64,
+    key="pattern_global",
+)
 
 
 def make_pattern(name: str, size: int, tokens: Sequence[int] = ()) -> PatternMask:
@@ -340,9 +333,9 @@ def patterns(
 ) -> Result:
     """A pattern on this run: what it keeps, what is then written, and log p over its size."""
     if pattern is None:
-        return Result(facts={"pattern": None})
+        return Result()
     made = make_pattern(pattern, size, tokens or [])
-    facts: dict[str, Any] = {"pattern": pattern, "problem": _problem(run, made), "writes": _writes(run)}
+    facts: dict[str, Any] = {"problem": _problem(run, made), "writes": _writes(run)}
     if facts["problem"]:
         return Result(facts=facts)
     changed = run.forced(*run.trace.interventions, made)
@@ -455,12 +448,8 @@ def _size_chart(sweep: SizeSweep, chosen: int, title: str) -> Lines:
 
 
 def smallest_size(sweep: SizeSweep, pattern: str) -> dict[str, Any]:
-    """Facts about the smallest size that changes almost nothing; of strides about the one that keeps the fewest cells.
-
-    Args:
-        sweep: of all sizes.
-        pattern: one of PATTERNS.
-    """
+    """Facts about the smallest size that changes almost nothing; of strides about the one that keeps the fewest
+    cells."""
     passing = np.flatnonzero(sweep.passing(NATS))
     if not len(passing):
         return {"smallest": None}
@@ -491,7 +480,7 @@ def sinks(run: Run, window: int | None = slider("Window w", _windows, 4, key="si
     """Weight on the first token, and log p without it."""
     if window is None:
         lacks = None if Need.LANGUAGE_MODEL in run.opened.features else Need.LANGUAGE_MODEL
-        return Result(facts={"window": None}, lacks=lacks)
+        return Result(lacks=lacks)
     weight, layers = measure_sinks(run.trace, run.kind), run.trace.kind(run.kind).layers
     layer, head = np.unravel_index(weight.weight.argmax(), weight.weight.shape)
     changes = sink_changes(len(run.attention.key_tokens), window)
@@ -505,7 +494,6 @@ def sinks(run: Run, window: int | None = slider("Window w", _windows, 4, key="si
             "bars": Bars(list(changes), {"difference of log p": differences}, titles, number="+.5f", what="change"),
         },
         {
-            "window": window,
             "first": labels(run.attention.key_tokens[:1])[0],
             "above": int((weight.weight > SINK).sum()),
             "heads": weight.weight.size,
@@ -524,12 +512,7 @@ LENGTHS = (*(each * 10**power for power in range(5) for each in RENARD), 1_000_0
 WINDOWS = (64, 128, 256, 512, 1024, 2048, 4096)
 BYTES = {4: "fp32", 2: "bf16", 1: "int8"}
 MEMORY = {"memory": "All", "scores": "Scores", "cache": "Cache or state", "parameters": "Parameters"}
-PARTS = {
-    "memory": "scores, cache, parameters",
-    "scores": "scores",
-    "cache": "KV cache or state",
-    "parameters": "parameters",
-}
+PARTS = names_in("memory")
 """titles of the axis"""
 METHODS = (
     (OKABE_ITO[0], "solid", 4),
@@ -568,10 +551,6 @@ AT_ATTENTION = OnRequest(
 )
 
 
-def _windows_to_choose(run: Run) -> dict[int, str]:
-    return _counts(sorted({*WINDOWS, *([run.attention.window] if run.attention.window else [])}))
-
-
 @view(
     "Cost over n",
     code=(costs.attention_costs, costs.eager_attention, costs.elu_attention),
@@ -581,7 +560,10 @@ def cost_over_n(
     run: Run,
     n: int = menu("n, tokens", _counts(LENGTHS), 10_000, key="cost_n"),
     window: int = menu(
-        "Sliding window", _windows_to_choose, lambda run: run.attention.window or 256, key="cost_window"
+        "Sliding window",
+        lambda run: _counts(sorted({*WINDOWS, *([run.attention.window] if run.attention.window else [])})),
+        lambda run: run.attention.window or 256,
+        key="cost_window",
     ),
     features: int = menu("Random features m", _counts(FEATURES), 256, key="cost_features"),
     memory: str = choice("Memory of", MEMORY, key="cost_memory"),
@@ -599,7 +581,7 @@ def cost_over_n(
         "memory": _cost_chart(curves, width * getattr(curves, memory), bytes_title, marked),
         "table": _cost_table(counted, width),
     }
-    facts = _compare(sizes, counted, features, width) | {"n": n, "outcome": outcome, "here": here}
+    facts = _compare(sizes, counted, features, width) | {"here": here}
     lengths = costs.measured_lengths(sizes[0])
     facts |= {"lengths": (lengths[0], lengths[-1]), "eager": in_units(8 * lengths[-1] ** 2)}
     if outcome:
@@ -619,11 +601,7 @@ def cost_over_n(
 def _cost_chart(curves: costs.CostCurves, values: Array, title: str, marked: Mapping[str, int]) -> Lines:
     """Costs, (method, length), over n by method, both axes logarithmic.
 
-    Args:
-        curves: for methods and n.
-        values: what is drawn.
-        title: of the y axis.
-        marked: n by the words beside its line; the first one is dotted.
+    `marked` has n by the words beside its line; the first one is dotted.
     """
     ends = np.log10(curves.n[[0, -1]])
     # Whole powers of ten, and room for the words beside the marks.
@@ -675,7 +653,6 @@ def _compare(
     full, linear = counted[costs.FULL], counted[costs.LINEAR]
     pairs = sum(size.heads * (size.d_k + size.d_v) for size in sizes)
     return {
-        "features": features,
         "ratio": full.multiply_adds / linear.multiply_adds,
         "even": costs.even_length(sizes, features),
         "larger": sum(size.parameters for size in sizes) // pairs,

@@ -1,6 +1,7 @@
-"""Family tree: models since 2017 computed from published sizes, three ways to cut a text, trainings, three uses."""
+"""Family tree: who descends from whom since 2017, and their sizes; three ways to cut a text, trainings, three uses."""
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -8,37 +9,43 @@ import pandas as pd
 
 from model.analysis.runs.fine_tuned import STEPS, FineTuning, fine_tune
 from model.analysis.stream.whole_model import SIDES
-from model.background.family import HALF, PARTS, Member, member, members
-from model.background.pieces import cut_text, learn_merges
+from model.background.family import HALF, PARTS, Member, Relative, member, members, relatives
+from model.background.pieces import bytes_read, cut_text, learn_merges
 from model.background.then_and_now import BASE, TRAININGS, Training, tokens_of_log, training_of
 from model.checkpoints.store import shown_name
 from model.correction import held_out_pairs
-from model.language import Numeral, later, tr
+from model.language import Numeral, tr
 from model.run import Run
-from model.trace import Trace
+from model.trace import Tokens, Trace
+from pages.text import names_in
 from pages.views import Need, OnRequest, Result, answer, view
 from pages.views.controls import menu, steps
 from pages.views.examples import examples_of
 from pages.views.model.training import curves
 from pages.views.shared import card_of
-from viz.forms import Line, Lines, Table
+from viz.cuts import blocks, cuts_html
+from viz.descent import Descent, Kin
+from viz.drawing import Drawing
+from viz.forms import Canvas, Line, Lines, Table, Texts
 from viz.latex import signed
 from viz.special.family_tree import to_scale
 from viz.special.model_card import amount
-from viz.theme import OKABE_ITO
+from viz.theme import DECODER, ENCODER, OKABE_ITO
+from viz.tokens import Verbatim
 
 LENGTHS = (100, 1_000, 10_000, 100_000, 1_000_000)
 OTHER_TEXTS = 8
 """example sentences on which a fine-tuned model is measured, too"""
+LANES = {"encoder": ENCODER, "encoder-decoder": OKABE_ITO[3], "decoder": DECODER, "state space": OKABE_ITO[2]}
+"""family -> its colour"""
 MEMBER = menu("Model", lambda _: {one.name: one.name for one in members()}, "GPT-3", key="family_member")
 N = steps("Tokens n", {n: Numeral(f"{n:,}") for n in LENGTHS}, 1_000, key="family_n")
-
-
-def _beside(run: Run) -> dict[str, str]:
-    return {"": shown_name(run.opened.name)} | {one.name: one.name for one in members()}
-
-
-BESIDE = menu("Beside it", _beside, "", key="family_beside")
+BESIDE = menu(
+    "Beside it",
+    lambda run: {"": shown_name(run.opened.name)} | {one.name: one.name for one in members()},
+    "",
+    key="family_beside",
+)
 
 
 @view("Years, sizes, costs", code=(Member.parameters, Member.cached, Member.multiply_adds))
@@ -52,7 +59,7 @@ def tree(run: Run, chosen: str = MEMBER, beside: str = BESIDE, n: int = N) -> Re
     elif not beside:
         models[shown_name(run.opened.name)] = run.opened.config.d_model, _own_columns(run)
     totals = {title: sum(sum(parts.values()) for _, parts in columns) for title, (_, columns) in models.items()}
-    counts, active = one.parameters(), one.parameters(active=True)
+    counts, active, years = one.parameters(), one.parameters(active=True), _years(chosen)
     parts = [part for part in PARTS if counts[part]]
     table = pd.DataFrame(
         {
@@ -68,14 +75,14 @@ def tree(run: Run, chosen: str = MEMBER, beside: str = BESIDE, n: int = N) -> Re
         "total": one.total,
         "totals": totals,
         "active": sum(active.values()),
-        "n": n,
         "cache": HALF * one.cached(n),
         "work": one.multiply_adds(n),
+        "least": years.least,
+        "unpublished": len(relatives()),
     }
     numbers = {"parameters": np.array([float(each.total) for each in members()])}
-    return Result(
-        {"years": _years(chosen), "scale": to_scale(models), "parts": table, "all": _all(chosen, n)}, facts, numbers
-    )
+    shows = {"years": years, "scale": to_scale(models), "parts": table, "all": _all(chosen, n), "descent": _descent()}
+    return Result(shows, facts, numbers)
 
 
 def _own_columns(run: Run) -> list[tuple[str, dict[str, int]]]:
@@ -93,26 +100,51 @@ def _own_columns(run: Run) -> list[tuple[str, dict[str, int]]]:
     return [*columns, ("output", {"other": rest} if rest else {})]
 
 
-def _years(chosen: str) -> Lines:
-    """Parameters over the years; a click chooses a model."""
-    years, totals = [one.year for one in members()], [float(one.total) for one in members()]
-    here = member(chosen)
-    names = [one.name for one in members()]
-    return Lines(
-        {
-            "parameters": Line(years, totals, OKABE_ITO[4], "circle", "", size=12, names=names, labelled=True),
-            "chosen": Line([here.year], [float(here.total)], OKABE_ITO[5], "circle-open", "", size=20, names=[chosen]),
-        },
-        ("year", "parameters, by formula (log)"),
-        ".4s",
-        "y",
-        of="model",
-        height=330,
-        layout={"yaxis": {"dtick": 1, "tickformat": "~s"}, "xaxis": {"dtick": 1}},
+def _years(chosen: str) -> Descent:
+    """Who descends from whom, over the years; a click chooses a model whose sizes are published."""
+    family = [_kin(one, float(one.total)) for one in members()] + [_kin(one, None) for one in relatives()]
+    return Descent(
+        family,
+        LANES,
+        "parameters",
+        chosen,
         sets={"member": MEMBER},
-        chooses=[{"member": name} for name in names],
+        chooses=[{"member": one.name} for one in members()],
         edition=chosen,
     )
+
+
+def _kin(one: Member | Relative, size: float | None) -> Kin:
+    told = one.descent
+    about: dict[str, str] = {"parameters": amount(size) if size else "not published"}
+    if told:
+        about |= {
+            "descends from": Verbatim(told.parent),
+            "inherited": told.took,
+            "dropped": told.dropped,
+            "new": told.new,
+        }
+    about["published in"] = told.source if told else one.source
+    said = {of: text for of, text in about.items() if text}
+    return Kin(one.name, one.year, one.family, size, told.parent if told else "", said)
+
+
+def _descent() -> pd.DataFrame:
+    """The same as a table, with what each took, dropped, and has new."""
+    rows = [
+        {
+            "model": one.name,
+            "year": str(int(one.year)),
+            "descends from": one.descent.parent,
+            "inherited": one.descent.took,
+            "dropped": one.descent.dropped,
+            "new": one.descent.new,
+            "from": tr(one.descent.source),
+        }
+        for one in sorted((*members(), *relatives()), key=lambda one: one.year)
+        if one.descent
+    ]
+    return pd.DataFrame(rows)
 
 
 def _all(chosen: str, n: int) -> Table:
@@ -153,26 +185,48 @@ def _all(chosen: str, n: int) -> Table:
 @view("One sentence, three ways", code=(cut_text, learn_merges))
 def pieces(run: Run) -> Result:
     """The text cut by unigram, BPE and byte-level BPE of one size, and by the opened model's own vocabulary."""
-    text = run.trace.source
-    cuts = cut_text(text)
-    own = next(iter(run.trace.streams.values())).tokens
-    rows: dict[str, Any] = {name: {"pieces": cut.pieces, "size": cut.size} for name, cut in cuts.items()}
-    parts = {cut.pieces for cut in cuts.values()}
+    text, own = run.trace.source, next(iter(run.trace.streams.values())).tokens
+    trained, read = cut_text(text), _read_by(own, text)
+    cuts = {name: (cut.pieces, cut.ends) for name, cut in trained.items()}
+    cuts[Verbatim(shown_name(run.opened.name))] = own.labels, read
+    counts = [len(parts) for parts, _ in cuts.values()]
     table = pd.DataFrame(
         {
-            "vocabulary": [*rows, shown_name(run.opened.name)],
-            "size": [*(cut.size for cut in cuts.values()), len(run.opened.tokenizer)],
-            "pieces": [*(len(cut.pieces) for cut in cuts.values()), len(own.labels)],
-            "characters for each": [len(text) / max(len(cut.pieces), 1) for cut in cuts.values()]
-            + [len(text) / max(len(own.labels), 1)],
+            "vocabulary": [*cuts],
+            "size": [*(cut.size for cut in trained.values()), len(run.opened.tokenizer)],
+            "pieces": counts,
+            "characters for each": [len(text) / max(count, 1) for count in counts],
         }
     )
     table.attrs["floats"] = "%.2f"
-    cut = {name: " | ".join(row["pieces"]) for name, row in rows.items()}
-    cut[shown_name(run.opened.name)] = " | ".join(own.labels)
-    return Result(
-        {"counts": table}, {"cut": cut, "alike": len(parts) == 1, "bytes": len(text.encode(errors="replace"))}
-    )
+    title = tr("The same text in the pieces of each vocabulary")
+    texts = {name: " | ".join(parts) for name, (parts, _) in cuts.items()}
+    shows = {
+        "cuts": Canvas(Drawing("chips", {"html": cuts_html(cuts, title)}), saves=False),
+        "counts": table,
+        "texts": Texts(texts),
+    }
+    facts = {
+        "cut": texts,
+        "alike": len({cut.pieces for cut in trained.values()}) == 1,
+        "bytes": len(text.encode(errors="replace")),
+        "differing": sum(block.differs for block in blocks([*cuts.values()])),
+    }
+    return Result(shows, facts)
+
+
+def _read_by(tokens: Tokens, text: str) -> list[int]:
+    """Of each token, how many bytes of the text it ends after, blanks not counted.
+
+    The bytes of one character all cover it. What is around the text, as in a chat, covers nothing of it.
+    """
+    read, before = bytes_read(text), max(tokens.text.find(text), 0)
+    places = [*accumulate((len(one.encode(errors="replace")) for one in text), initial=0)]
+    ends = [0]
+    for span, after in zip(tokens.spans, [*tokens.spans[1:], None], strict=True):
+        end = 0 if span is None else read[places[min(max(span[1] - before, 0), len(text))]]
+        ends.append(ends[-1] + 1 if span and span == after and span[0] < span[1] else max(end, ends[-1]))
+    return ends[1:]
 
 
 @view("Then and now", code=(Training,))
@@ -186,6 +240,9 @@ def trainings(run: Run) -> Result:
             "text": tr(one.text),
             "devices": "" if one.devices is None else f"{one.devices:,} × {one.device}",
             "device-hours": "" if one.all_hours is None else f"{one.all_hours:,.0f}",
+            "dropout": one.dropout,
+            "label smoothing": one.smoothing,
+            "weight decay": one.decay,
             "divided by": one.parallel,
             "from": tr(one.source),
         }
@@ -203,11 +260,7 @@ def trainings(run: Run) -> Result:
     return Result({"trainings": Table(pd.DataFrame(rows), pinned=("model",))}, facts, numbers)
 
 
-TOKENS_COUNTED = {
-    "encoder_decoder": later("{count} tokens of the target"),
-    "decoder": later("{count} tokens"),
-    "encoder": later("{count} hidden tokens"),
-}
+TOKENS_COUNTED = names_in("tokens_counted")
 """family -> what `tokens_per_second` counts: the tokens that are predicted"""
 
 
@@ -227,6 +280,7 @@ def _own_training(run: Run) -> dict[str, Any] | None:
             "text": tr("{count} tokens" if reads else TOKENS_COUNTED[family], count=amount(tokens)),
             "devices": tr("2 × processor core"),
             "device-hours": f"{2 * max(row['hours'] for row in log if 'hours' in row):,.0f}",
+            "dropout": f"{run.opened.config.dropout:g}",
             "divided by": "",
             "operations": signed(operations, ".1e") if operations else "",
             "from": "log.csv",

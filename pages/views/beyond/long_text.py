@@ -6,7 +6,7 @@ import numpy as np
 
 from model.analysis.long import streaming as cut_caches
 from model.analysis.long.long_run import bits_by_position, long_arrays, long_run, open_window, read_ids, why_no_long_run
-from model.language import Numeral
+from model.language import Numeral, Refusal
 from model.run import Run
 from model.trace import Array
 from pages.views import OnRequest, Result, view
@@ -25,7 +25,7 @@ def _tokens(run: Run, text: str) -> int:
         ValueError: the model reads no long texts, or the text is blank.
     """
     if reason := why_no_long_run(run.opened):
-        raise ValueError(reason)
+        raise Refusal(reason)
     return len(read_ids(run.opened, text))
 
 
@@ -64,7 +64,7 @@ def window(run: Run, text: str = TEXT, size: int = SIZE, start: int = START, tau
     case = run.opened, text, run.kind, run.layer, run.head, (start, start + size), tau
     arrays = run.compute(long_arrays, *case)
     outside = arrays["before_the_window"] + arrays["after_the_window"]
-    facts = {"place": run.place.title, "tokens": len(arrays["ids"]), "first": start, "last": start + size - 1}
+    facts = {"tokens": len(arrays["ids"]), "first": start, "last": start + size - 1}
     return Result({}, facts | {"mean": outside.mean(), "most": outside.max()}, arrays)
 
 
@@ -84,7 +84,7 @@ def streaming(
     """What a model that keeps a window of its past loses, with and without the first tokens."""
     short = "" if window else "The text is too short: type or paste more."
     facts = {"reason": cut_caches.why_no_streaming(run.opened) or short, "done": outcome is not None}
-    facts |= {"window": window, "sinks": cut_caches.SINKS}
+    facts |= {"sinks": cut_caches.SINKS}
     if outcome is None:
         return Result(facts=facts)
     curves = {name: bits_by_position(found) for name, found in outcome.items()}
@@ -95,11 +95,9 @@ def streaming(
 
 
 def bits_chart(curves: Mapping[str, tuple[Array, Array]], built_for: int) -> Lines:
-    """Mean of −log₂ p by position, one line each; a mark where the positions that the model was built for end.
+    """Mean of −log₂ p by position, a line for each pair of positions and bits, (part,) each.
 
-    Args:
-        curves: positions and bits, (part,) each, by name.
-        built_for: positions; no mark where the text is no longer.
+    A mark where the positions that the model was built for end; none where the text is no longer.
     """
     looks = zip(OKABE_ITO, ("solid", "dash", "dot", "dashdot"), strict=False)
     lines = {

@@ -12,7 +12,7 @@ from model.background import digits as digits_8x8
 from model.background.layer_size import layer_sizes
 from model.background.studies import read_study, study_arrays
 from model.checkpoints.store import shown_name
-from model.language import Sentence, later, sentence, tr
+from model.language import Sentence, sentence, tr
 from model.needs import parts_of
 from model.network.attention import MultiHeadAttention
 from model.network.feed_forward import FeedForward
@@ -21,13 +21,14 @@ from model.network.rotary import Rotary
 from model.network.vision import VisionTransformer, cut_patches
 from model.run import Run
 from model.trace import SUBLAYER_TITLES, Attention
+from pages.text import names_in
 from pages.views import Need, Result, answer, view
 from pages.views.chosen_token import query_of
 from pages.views.controls import choice, menu, slider
+from pages.views.model.layer_by_layer import rows_of
 from pages.views.shared import axes, score_by_offset
 from viz.activations import activation
 from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale, Strips
-from viz.heatmap import row_names
 from viz.labels import say_label
 from viz.latex import signed
 from viz.special import since_2017 as charts
@@ -36,47 +37,15 @@ from viz.theme import GUIDE, OKABE_ITO, WEIGHTS
 
 OWN, OTHER = OKABE_ITO[0], OKABE_ITO[5]
 """the model's own part, and the one beside it"""
-STUDY = {
-    "part-2017": "2017",
-    "part-pre_norm": "pre-norm",
-    "part-rms_norm": "RMSNorm",
-    "part-rope": "RoPE",
-    "part-swiglu": "SwiGLU",
-    "part-gqa": "grouped queries",
-    "part-modern": "all of them",
-}
+STUDY = names_in("parts_since_2017")
 """by the names in since_2017.csv; the first is what the others are compared with"""
 TWINS = {"everyday-lm-2017": "parts of 2017", "everyday-lm": "parts since"}
 """by the names in twins.csv; the first is what the other is compared with"""
-SCHEMES = {
-    "sinusoidal": later("sinusoids, added to the embeddings"),
-    "learned": later("a learned table, added to the embeddings"),
-    "rope": later("RoPE"),
-    "alibi": later("ALiBi"),
-    "relative bias": later("a learned bias for each distance, added to the scores"),
-    "none": later("none"),
-    "unread": later("could not be read"),
-}
+SCHEMES = names_in("positions")
 """of positions"""
-PLACES = {
-    "post": later("post-norm"),
-    "pre": later("pre-norm"),
-    "sandwich": later("before each sub-layer, and again after it"),
-    "res-post": later("after each sub-layer, before the sum"),
-    "parallel": later("before two sub-layers that stand side by side"),
-}
+PLACES = names_in("placements")
 """of norms"""
-ACTIVATIONS = {
-    "relu": later("ReLU"),
-    "gelu": later("GELU"),
-    "gelu, by tanh": later("GELU (tanh approximation)"),
-    "silu": later("Swish"),
-    "swiglu": later("SwiGLU"),
-    "geglu": later("GeGLU"),
-    "geglu, by tanh": later("GeGLU (GELU by its tanh approximation)"),
-    "gated relu": later("ReGLU"),
-    "other": later("a function that could not be read"),
-}
+ACTIVATIONS = names_in("activations")
 """functions of the feed-forward; another one is called what its folder calls it"""
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "star")
 """of the runs of a study"""
@@ -99,8 +68,6 @@ def overview(run: Run) -> Result:
             "norms": list(dict.fromkeys(norm.kind for norm in norms)),
             "place": sentence(PLACES[run.trace.sublayers[-1].placement]),
             "activation": _activation(config.activation) if config.d_ff and config.activation else None,
-            "heads": config.n_heads,
-            "kv_heads": config.kv_heads,
         },
     )
 
@@ -126,12 +93,7 @@ def _self_attention(run: Run) -> Attention:
     return run.trace.attention(f"{run.trace.kind(run.kind).queries}_self", run.layer)
 
 
-def _tokens(run: Run) -> dict[int, str]:
-    stream = run.stream
-    return dict(enumerate(row_names(stream.tokens.labels, stream.following.labels if stream.following else None)))
-
-
-TOKEN = menu("Token", _tokens, query_of, key="since_token", follows=True)
+TOKEN = menu("Token", lambda run: rows_of(run, run.stream.name), query_of, key="since_token", follows=True)
 
 
 def _keys(run: Run, token: int) -> dict[int, str]:
@@ -454,9 +416,6 @@ def images(run: Run, image: int = IMAGE, layer: int = VIT_LAYER, head: int = VIT
             "reads": int(seen.probability.argmax()),
             "sure": float(seen.probability.max()),
             "itself": float(seen.pattern[layer, head, 0, 0]),
-            "layer": layer,
-            "head": head,
-            "patch": patch,
             "near": digits_8x8.mean_similarity_by_distance(similarity),
             "tokens": seen.pattern.shape[-1],
             "d_model": VIT.d_model,
@@ -531,7 +490,5 @@ def one_line(run: Run) -> Result:
         facts={
             "count": len(has),
             "name": shown_name(run.trace.checkpoint),
-            "heads": run.opened.config.n_heads,
-            "kv_heads": run.opened.config.kv_heads,
         }
     )

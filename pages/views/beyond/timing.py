@@ -35,13 +35,8 @@ def time_side_by_side(
 
 
 def time_points(timings: Timings, looks: Mapping[str, tuple[str, str]], **more: Any) -> dict[str, Line]:
-    """Median times in milliseconds, with the middle half of the rounds as error bars.
-
-    Args:
-        timings: of the contenders.
-        looks: colour and symbol of each, by name.
-        **more: of `Line`.
-    """
+    """Median times in milliseconds, with the middle half of the rounds as error bars; colour and symbol of each by its
+    name."""
     lines = {}
     for name, (colour, symbol) in looks.items():
         low, middle, high = np.percentile(timings.samples[name] * 1e3, (25, 50, 75), axis=1)
@@ -50,27 +45,33 @@ def time_points(timings: Timings, looks: Mapping[str, tuple[str, str]], **more: 
 
 
 def time_chart(timings: Timings, lines: Mapping[str, Line], n: int | None = None) -> Lines:
-    """Times over the length, both axes logarithmic.
+    """Times over the length, both axes logarithmic, with a mark at the `n` tokens of the current text, if given."""
+    return over_length(lines, timings.lengths, "milliseconds, median (log)", n, tickformat="~g")
 
-    Args:
-        timings: of the contenders.
-        lines: from `time_points`, and others.
-        n: tokens of the current text, to be marked; None: no mark.
-    """
+
+def over_length(
+    lines: Mapping[str, Line],
+    lengths: Sequence[int],
+    title: str,
+    n: int | None = None,
+    number: str = ".4g",
+    tickformat: str | None = None,
+) -> Lines:
+    """What grows with the length, both axes logarithmic; `title` is what, and `n` as in `time_chart`."""
     marks = []
     if n is not None:
-        side, shift = ("right", -6) if n > max(timings.lengths) / 4 else ("left", 6)
+        side, shift = ("right", -6) if n > max(lengths) / 4 else ("left", 6)
         place = {"xanchor": side, "xshift": shift, "y": 0.02, "yanchor": "auto"}
         marks = [Mark(x=n, text=f"your sentence: {n}", at=place)]
     return Lines(
         lines,
-        ("positions n (log)", "milliseconds, median (log)"),
-        ".4g",
+        ("positions n (log)", title),
+        number,
         "xy",
-        timings.lengths,
+        lengths,
         height=400,
         marks=marks,
-        layout={"yaxis": {"dtick": 1, "tickformat": "~g"}},
+        layout={"yaxis": {"dtick": 1, "tickformat": tickformat}},
     )
 
 

@@ -49,7 +49,7 @@ from model.network.state_space import (
 from model.run import Run
 from model.trace import Array, Attention
 from pages.views import Need, OnRequest, Result, answer, view
-from pages.views.beyond.timing import ALONE, MEASURE, time_chart, time_points, time_side_by_side, time_table
+from pages.views.beyond import timing
 from pages.views.controls import choice, menu, player, slider, text
 from pages.views.shared import LETTER_MODELS, axes
 from viz.figure import escape
@@ -59,12 +59,7 @@ from viz.labels import say_label, say_options
 from viz.latex import span
 from viz.special.heads_and_layers import head_map
 from viz.special.model_card import lengths_to_plot, log_axes
-from viz.special.recurrence import (
-    LOG,
-    LOOKS,
-    Schedule,
-    schedule_chart,
-)
+from viz.special.recurrence import LOG, LOOKS, Schedule, schedule_chart
 from viz.special.why_attention import ATTENTION, CONVOLUTIONAL, RECURRENT, RESTRICTED, path_chart
 from viz.special.why_attention import LOOKS as LAYER_LOOKS
 from viz.steps.head import head_of
@@ -137,8 +132,6 @@ def costs(run: Run, kernel: int = KERNEL, neighbours: int = NEIGHBOURS) -> Resul
     facts = {
         "n": n,
         "d": d,
-        "kernel": kernel,
-        "neighbours": neighbours,
         "attention_term": here[ATTENTION].operations,
         "matrix": here[RECURRENT].operations,
         "whole": self_attention_layer(config, n).total,
@@ -172,8 +165,6 @@ def path_lengths(
     facts = {
         "apart": second - first,
         "last": len(tokens) - 1,
-        "kernel": kernel,
-        "neighbours": neighbours,
         "contiguous": table_1.contiguous_layers(first, second, kernel),
     }
     chart = path_chart(tokens, ways, table_1.windows(ways, len(tokens), kernel, neighbours))
@@ -197,15 +188,15 @@ def _heads(_: Run) -> dict[Any, str]:
     )
 
 
-def _steps(_: Run, letters: str) -> tuple[int, int]:
-    """An LSTM reads token after token, and then writes; a model that does not stop writes a few tokens more."""
-    n = len(clean_letters(letters))
-    return 1, 2 * n + 1 + EXTRA_STEPS
-
-
 LETTERS = text("Letters to reverse", (DEFAULT, "planet", "abcdefghijkl"), key="letters")
 HEAD_OF_TRANSFORMER = menu("Cross-attention of the Transformer", _heads, key="rival_head")
-STEP = player("Step", _steps, lambda _, letters: len(clean_letters(letters)) + 2, key="rivals_step")
+# An LSTM reads token after token, and then writes; a model that does not stop writes a few tokens more.
+STEP = player(
+    "Step",
+    lambda _, letters: (1, 2 * len(clean_letters(letters)) + 1 + EXTRA_STEPS),
+    lambda _, letters: len(clean_letters(letters)) + 2,
+    key="rivals_step",
+)
 
 
 @view("Recurrence and attention", code=(RecurrentTranslator, AdditiveAttention, loss_gradient))
@@ -233,7 +224,6 @@ def recurrence(run: Run, letters: str = LETTERS, head: Any = HEAD_OF_TRANSFORMER
         "longest": LONGEST,
         "trained": (TRAINED_LENGTHS[0], TRAINED_LENGTHS[-1]),
         "unseen": 0 if len(letters) in TRAINED_LENGTHS else len(letters),
-        "step": step,
         "limit": schedules[-1].limit,
         "head": head,
         "shares": {name: share[places[name]] for name, share in shares.items()},
@@ -296,6 +286,9 @@ def comparison(run: Run) -> Result:
     def of_all(measure: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         return {title: by_seed(results, measure, name) for name, title in LETTER_MODELS.items()}
 
+    # A translator of LSTMs and two Transformers: their trainings, and what they reached.
+    bleu = {row.system.removesuffix(" + RL"): row.en_fr for row in TABLE_2}
+    published = [{"training": training_of(name), "bleu": bleu[name]} for name in (GNMT, BASE, BIG)]
     trained = TRAINED_LENGTHS[0], TRAINED_LENGTHS[-1]
     measured = ("before training", GRADIENT_BEFORE, "dot"), ("after training", GRADIENT_AFTER, "solid")
     gradients = {
@@ -315,7 +308,7 @@ def comparison(run: Run) -> Result:
                 layout={"yaxis": LOG},
             ),
         },
-        {"trained": trained, "published": _published()},
+        {"trained": trained, "published": published},
         {
             f"{name}: {part}": array
             for name, arrays in run.compute(result_arrays).items()
@@ -336,12 +329,6 @@ def _shares(models: Mapping[str, tuple[Array, Array]], trained: tuple[int, int],
     """A share of right answers over the length; the trained lengths, first and last, are shaded."""
     marks, percent = [Mark(x=trained[0] - 0.5, to=trained[1] + 0.5)], {"tickformat": ".0%", "range": [-0.03, 1.03]}
     return Lines(_of_seeds(models), titles, ".4g", marks=marks, height=380, layout={"yaxis": percent})
-
-
-def _published() -> list[dict[str, Any]]:
-    """A translator of LSTMs and two Transformers: their trainings, and what they reached."""
-    bleu = {row.system.removesuffix(" + RL"): row.en_fr for row in TABLE_2}
-    return [{"training": training_of(name), "bleu": bleu[name]} for name in (GNMT, BASE, BIG)]
 
 
 RECALL_MODELS = {recall.ATTENTION: "attention", recall.STATE_SPACE: "state space", recall.HYBRID: "hybrid"}
@@ -476,15 +463,15 @@ def _time_layers(run: Run, batch: int) -> Iterator[tuple[float, Timings | None]]
         lengths = tuple(n for n in LENGTHS if n <= config.max_len)
         if len(lengths) < FITTED:
             lengths = config.max_len // 4, config.max_len // 2, config.max_len
-    return time_side_by_side(lstm.layer_contenders(run.opened.model, LAYER, batch), run.trace.device, lengths)
+    return timing.time_side_by_side(lstm.layer_contenders(run.opened.model, LAYER, batch), run.trace.device, lengths)
 
 
 AT_LAYERS = OnRequest(
-    MEASURE,
+    timing.MEASURE,
     "why-time-layers",
     _time_layers,
     lambda run, batch: (run.trace.device, run.trace.checkpoint_hash, batch),
-    ALONE,
+    timing.ALONE,
 )
 
 
@@ -497,14 +484,20 @@ def measured(
     """Time of one self-attention layer and of one LSTM layer of the same width, by sentence length."""
     config, sizes = run.opened.config, lstm.layer_parameters(run.opened.model, LAYER)
     stack, d = next(iter(run.trace.streams)), config.d_model
-    facts = {"d": d, "stack": stack, "layer": LAYER, "sizes": sizes, "outcome": outcome}
-    if outcome is None:
-        return Result(facts=facts)
-    lengths, (ours, theirs) = outcome.lengths, (outcome.seconds[name] for name in TIMED)
+    facts = {"d": d, "stack": stack, "layer": LAYER, "sizes": sizes}
+    lengths, n = outcome.lengths if outcome else LENGTHS, len(_tokens(run))
     work = {
-        "attention": np.array([batch * self_attention_layer(config, length).total for length in lengths]),
-        "LSTM": np.array([batch * lstm_work(length, d) for length in lengths]),
+        "attention": np.array([batch * self_attention_layer(config, length).total for length in lengths], float),
+        "LSTM": np.array([batch * lstm_work(length, d) for length in lengths], float),
     }
+    if outcome is None:
+        looks = zip(TIMED.items(), work.values(), strict=True)
+        lines = {name: Line(lengths, count, *look, size=10) for (name, look), count in looks}
+        facts |= {"lengths": lengths, "ratios": (work["LSTM"] / work["attention"])[[0, -1]].tolist()}
+        return Result(
+            {"counted": timing.over_length(lines, lengths, "multiply-adds in one pass (log)", n, ",.0f")}, facts
+        )
+    ours, theirs = (outcome.seconds[name] for name in TIMED)
     rates = {"attention": work["attention"] / ours, "LSTM": work["LSTM"] / theirs}
     columns = {
         "attention: ms": ours * 1e3,
@@ -521,11 +514,10 @@ def measured(
         "rates": {name: float(rate[-1]) for name, rate in rates.items()},
         "ratio": theirs / ours,
         "powers": [growth(lengths, seconds) for seconds in (ours, theirs)],
-        "config": config,
         "as_in_paper": config.kv_heads * config.d_k == config.kv_heads * config.d_v == d,
     }
-    chart = time_chart(outcome, time_points(outcome, TIMED, width=3), len(_tokens(run)))
-    return Result({"times": chart, "table": time_table(lengths, columns)}, facts)
+    chart = timing.time_chart(outcome, timing.time_points(outcome, TIMED, width=3), n)
+    return Result({"times": chart, "table": timing.time_table(lengths, columns)}, facts)
 
 
 SCORINGS = {
@@ -544,11 +536,11 @@ FORMULAS = {
 
 def _time_scoring(run: Run) -> Iterator[tuple[float, Timings | None]]:
     contenders = scoring_functions.head_contenders(run.attention, run.head, run.trace.device)
-    return time_side_by_side(contenders, run.trace.device)
+    return timing.time_side_by_side(contenders, run.trace.device)
 
 
 AT_SCORING = OnRequest(
-    MEASURE, "why-time-scoring", _time_scoring, lambda run: (run.trace.device, run.attention.d_k), ALONE
+    timing.MEASURE, "why-time-scoring", _time_scoring, lambda run: (run.trace.device, run.attention.d_k), timing.ALONE
 )
 
 
@@ -585,11 +577,11 @@ def scoring(run: Run, outcome: Timings | None = None) -> Result:
         "scores": Maps(*axes(attention), {name: Map(values, None, scale, name) for name, values in maps.items()}),
         "cost": cost,
     }
-    facts = {"n": n, "m": m, "d_k": attention.d_k, "outcome": outcome, **_identity(attention, head, form)}
+    facts = {"n": n, "m": m, "d_k": attention.d_k, **_identity(attention, head, form)}
     if outcome:
         milliseconds = {f"{name}, ms": seconds * 1e3 for name, seconds in outcome.seconds.items()}
-        shows["times"] = time_chart(outcome, time_points(outcome, SCORINGS, width=3), n)
-        shows["times-table"] = time_table(outcome.lengths, milliseconds)
+        shows["times"] = timing.time_chart(outcome, timing.time_points(outcome, SCORINGS, width=3), n)
+        shows["times-table"] = timing.time_table(outcome.lengths, milliseconds)
         facts["slower"] = outcome.seconds[scoring_functions.ADDITIVE][-1] / outcome.seconds[DOT][-1]
     terms = {name: getattr(form, name) for name in ("w", "from_query", "from_key", "constant")}
     return Result(shows, facts, {"visible": attention.mask[head], **terms})

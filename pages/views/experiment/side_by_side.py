@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, compress
 from typing import Any
 
 import numpy as np
@@ -12,54 +12,31 @@ from model.analysis.distributions import entropy
 from model.analysis.heads.two_heads import Joined, Side, align_tokens, join, largest_weight, piece_table, word_table
 from model.analysis.runs.one_word import apart_by_part, cosine, mean_cosine, stream_steps
 from model.analysis.runs.patching import Question, Restored, correspond, patch_from, restored
-from model.analysis.runs.revisions import (
-    block_differences,
-    head_differences,
-    output_differences,
-    ranked_heads,
-)
+from model.analysis.runs.revisions import block_differences, head_differences, output_differences, ranked_heads
+from model.analysis.runs.sentence_pairs import pair_shares, pool, read_text, text_vectors
 from model.analysis.runs.two_runs import largest_changes
 from model.analysis.sweep import sweep
-from model.analysis.words import attention_words, merge
+from model.analysis.words import Groups, add_up, attention_words, merge, word_groups
 from model.analysis.written import head_of_part
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps
 from model.checkpoints.store import checkpoint_path, load_checkpoint, shown_name, study_checkpoints
-from model.interventions import Patch, describe
-from model.language import sentence, sentence_of
+from model.interventions import HeadGate, Patch, describe
+from model.language import Refusal, sentence, sentence_of
 from model.needs import Need
 from model.run import Place, Request, Run, decode
-from model.trace import KIND_TITLES, SUBLAYER_TITLES, Array, Trace
-from pages.views import OnRequest, Result, answer, is_quick, view
+from model.trace import KIND_TITLES, SUBLAYER_TITLES, Array, Tokens, Trace
+from pages.views import OnRequest, Result, answer, is_quick, missing_of, view
 from pages.views.chosen_token import FUNCTION_WORDS
-from pages.views.controls import another_run, choice, menu, text
-from pages.views.experiment.two_texts import (
-    ALL_HEADS,
-    AT,
-    PATCH_HEAD,
-    PATCH_LAYER,
-    PLACE,
-    TARGETS,
-    WORD,
-    TwoTexts,
-    has_middle,
-    link_of,
-    path_of,
-    positions_at,
-    question_of,
-    second,
-    share_maps,
-    stack_of,
-    top_ids,
-    two_texts,
-    why_not,
-)
+from pages.views.controls import SWITCH, built, choice, menu, steps, text, toggle
+from pages.views.experiment import two_texts
 from pages.views.part_pictures import head_maps, part_bars, part_label, rank, signed_head_maps
 from pages.views.shared import axes
-from viz.forms import Bars, Line, Lines, Outcome, Texts
+from viz.forms import TALLEST, Bars, Line, Lines, Map, Maps, Outcome, Scale, Texts
 from viz.heatmap import slanted_room
 from viz.labels import say_label, say_options
-from viz.special.heads_and_layers import word_names, word_rows
+from viz.special.heads_and_layers import group_texts, word_names, word_rows
+from viz.special.patching import TowardsAnother
 from viz.special.side_by_side import LONGEST_TICK, Panel, Shared, SideMaps, paired_names, short_ticks
 from viz.special.what_if import HeadMaps
 from viz.theme import GUIDE, OKABE_ITO
@@ -68,8 +45,8 @@ from viz.tokens import labels, word
 PATCHES = "Patch"
 EXAMPLE_REVISIONS = ("studies/base", "studies/no-dropout")
 """two checkpoints that are compared while nobody has chosen any"""
-MOST_NAMED = 12
-"""tokens in one line"""
+MOST_NAMED, MOST_PAIRS = 12, 3
+"""tokens, and pairs of words, in one line"""
 
 
 def _examples(run: Run) -> list[Run]:
@@ -79,7 +56,7 @@ def _examples(run: Run) -> list[Run]:
     return [replace(run, place=place) for place in places]
 
 
-RIGHT = another_run("Right side", _examples)
+RIGHT = built("Right side", _examples)
 
 
 @dataclass(frozen=True)
@@ -286,8 +263,11 @@ def _example_of_revisions(run: Run) -> tuple[Run, Run, tuple[str, str]] | None:
     steps, name = snapshot_steps(checkpoint_path(run.opened.name)), shown_name(run.trace.checkpoint)
     if steps:
         step = steps[len(steps) // 2]
-        opened = run.compute(open_snapshot, run.opened, step)
-        before = replace(run, checkpoint=opened, trace=run.compute(_on_same_tokens, opened, run.trace))
+        try:
+            opened = run.compute(open_snapshot, run.opened, step)
+            before = replace(run, checkpoint=opened, trace=run.compute(_on_same_tokens, opened, run.trace))
+        except ValueError:  # a training has deleted it meanwhile, or it is of another model
+            return None
         return before, run, (sentence("{name} at step {step:,}", name=name, step=step), name)
     if not {*EXAMPLE_REVISIONS} <= {*study_checkpoints()} or Need.CROSS_ATTENTION not in run.opened.features:
         return None
@@ -309,7 +289,7 @@ def _on_same_tokens(opened: Checkpoint, trace: Trace) -> Trace:
     """
     other = opened.trace_ids(trace.prompt, trace.next_ids)
     if (other.src_ids, other.src_tokens) != (trace.src_ids, trace.src_tokens):
-        raise ValueError(sentence("the two models cut the text into different tokens"))
+        raise Refusal("the two models cut the text into different tokens")
     return other
 
 
@@ -320,13 +300,13 @@ def _by_head(run: Run, differences: Mapping[tuple[str, int], Array], what: str) 
 
 def _restore(run: Run, right: Run, targets: str | None, word: str | None) -> Iterator[tuple[float, Restored]]:
     """Patch each layer and position, and each layer and head."""
-    both = two_texts(run, right, targets)
-    return restored(run.opened, both.trace, both.other, both.pairs, question_of(both, word))
+    both = two_texts.both_of(run, right, targets)
+    return restored(run.opened, both.trace, both.other, both.pairs, two_texts.question_of(both, word))
 
 
 def _restore_case(run: Run, right: Run, targets: str | None, word: str | None) -> tuple | None:
-    both = two_texts(run, right, targets)
-    if both is None or word is None or not question_of(both, word).is_open(both.trace, both.other):
+    both = two_texts.both_of(run, right, targets)
+    if both is None or word is None or not two_texts.question_of(both, word).is_open(both.trace, both.other):
         return None
     return both.trace, both.other, word
 
@@ -345,15 +325,19 @@ EVERY_PATCH = OnRequest(
 def patches(
     run: Run,
     right: Run = RIGHT,
-    targets: str | None = TARGETS,
-    word: str | None = WORD,
+    targets: str | None = two_texts.TARGETS,
+    word: str | None = two_texts.WORD,
     outcome: Restored | None = None,
 ) -> Result:
     """How much of the difference each layer and position, and each head, restores; a click makes this patch."""
     facts, shows = _begin_patch(run, right, targets, word)
     if outcome is None:
         return Result(shows, facts | {"map": False})
-    shows |= share_maps(run, outcome, {"place": PLACE, "layer": PATCH_LAYER, "at": AT, "head": PATCH_HEAD})
+    shows |= two_texts.share_maps(
+        run,
+        outcome,
+        {"place": two_texts.PLACE, "layer": two_texts.PATCH_LAYER, "at": two_texts.AT, "head": two_texts.PATCH_HEAD},
+    )
     return Result(shows, facts | {"map": True, "best": _best(run, outcome), "stacks": [*outcome.streams]})
 
 
@@ -371,25 +355,31 @@ def _best(run: Run, outcome: Restored) -> tuple[str, float] | None:
 def patch(
     run: Run,
     right: Run = RIGHT,
-    targets: str | None = TARGETS,
-    word: str | None = WORD,
-    place: str | None = PLACE,
-    layer: int | None = PATCH_LAYER,
-    head: int | None = PATCH_HEAD,
-    at: str | None = AT,
+    targets: str | None = two_texts.TARGETS,
+    word: str | None = two_texts.WORD,
+    place: str | None = two_texts.PLACE,
+    layer: int | None = two_texts.PATCH_LAYER,
+    head: int | None = two_texts.PATCH_HEAD,
+    at: str | None = two_texts.AT,
 ) -> Result:
     """What the left run makes of one activation of the right run."""
     facts, _ = _begin_patch(run, right, targets, word)
-    right, shows = second(run, right), {}
+    right, shows = two_texts.second(run, right), {}
     if facts["state"] != "open" or place is None:
         return Result({}, facts if place or facts["state"] != "open" else facts | {"state": "unread"})
-    both = two_texts(run, right, targets)
-    question = question_of(both, word)
-    facts |= {"same_target": targets == "same", "problem": "", "writes": _writes(run)}
+    both = two_texts.both_of(run, right, targets)
+    question = two_texts.question_of(both, word)
+    facts |= {
+        "same_target": targets == "same",
+        "problem": "",
+        "writes": len(run.trace.streams) > 1 or bool(run.request.continuation),
+    }
     try:
-        positions = positions_at(both.pairs[stack_of(run, place)], at)
-        one_head = None if head in (None, ALL_HEADS) else head
-        change = run.compute(patch_from, run.opened, both.other, path_of(run, place, layer), positions, one_head)
+        positions = two_texts.positions_at(both.pairs[two_texts.stack_of(run, place)], at)
+        one_head = None if head in (None, two_texts.ALL_HEADS) else head
+        change = run.compute(
+            patch_from, run.opened, both.other, two_texts.path_of(run, place, layer), positions, one_head
+        )
         patched = run.forced(*run.trace.interventions, change).trace
         shows |= _decoded_again(run, right, change) if facts["writes"] else {}
     except ValueError as error:
@@ -399,10 +389,10 @@ def patch(
         "change": describe(change, run.opened.model),
         "after": after,
         "share": (after - facts["before"]) / (facts["goal"] - facts["before"]) if facts["differs"] else None,
-        "link": run.compute(link_of, run.opened, change),
+        "link": run.compute(two_texts.link_of, run.opened, change),
     }
     shows |= {
-        "words": _word_bars(run, both, patched, question),
+        "words": _word_changes(run, both, patched, question),
         "heads": head_maps(run, largest_changes(run.trace, patched), "largest change of a weight"),
     }
     numbers = {"logits_before": both.trace.logits, "logits_patched": patched.logits, "logits_right": both.other.logits}
@@ -411,15 +401,15 @@ def patch(
 
 def _begin_patch(run: Run, right: Run, targets: str | None, word: str | None) -> tuple[dict[str, Any], dict[str, Any]]:
     """Facts and pictures of both views of the tab: the two texts, and log p of the chosen word in both."""
-    if reason := why_not(run, right, targets):
+    if reason := two_texts.why_not(run, right, targets):
         return {"state": reason if reason in ("run", "models") else "problem", "problem": reason}, {}
-    facts = {"second": _chosen_text(run, right), "middle": has_middle(run)}
-    both = two_texts(run, right, targets)
+    facts = {"second": _chosen_text(run, right), "middle": two_texts.has_middle(run)}
+    both = two_texts.both_of(run, right, targets)
     texts = {"Left: patched": both.trace.source, "Right: where the values come from": both.other.source}
     shows = {"texts": Texts(texts, compared=True)}
     if word is None:
         return facts | {"state": "row"}, shows
-    question = question_of(both, word)
+    question = two_texts.question_of(both, word)
     return facts | {
         "state": "open",
         "row": question.row,
@@ -432,13 +422,8 @@ def _begin_patch(run: Run, right: Run, targets: str | None, word: str | None) ->
 
 def _chosen_text(run: Run, right: Run) -> str:
     """The second text, where nobody has chosen it."""
-    other = second(run, right)
+    other = two_texts.second(run, right)
     return "" if other is right else other.trace.source
-
-
-def _writes(run: Run) -> bool:
-    """Whether the model writes something of its own."""
-    return len(run.trace.streams) > 1 or bool(run.request.continuation)
 
 
 def _decoded_again(run: Run, right: Run, change: Patch) -> dict[str, Outcome | Texts]:
@@ -451,15 +436,22 @@ def _decoded_again(run: Run, right: Run, change: Patch) -> dict[str, Outcome | T
     return {"again": again, "right": Texts({"Right: what the model writes": right.trace.written})}
 
 
-def _word_bars(run: Run, both: TwoTexts, patched: Trace, question: Question) -> Bars:
-    ids = top_ids(both, patched, question)
-    rows = {"left": both.trace, "patched": patched, "right": both.other}
-    values = {
-        name: trace.probabilities[question.other_row if name == "right" else question.row][ids]
-        for name, trace in rows.items()
-    }
-    names = labels(run.opened.tokenizer.tokens(ids))
-    return Bars(names, values, ("token", "probability"), (0, 1.05), number=".2%", what="token", height=320)
+def _word_changes(run: Run, both: two_texts.TwoTexts, patched: Trace, question: Question) -> TowardsAnother:
+    ids = two_texts.top_ids(both, patched, question)
+    left, after = (trace.probabilities[question.row][ids] for trace in (both.trace, patched))
+    return TowardsAnother(
+        labels(run.opened.tokenizer.tokens(ids)),
+        left,
+        after,
+        ("token", "probability"),
+        ("left", "patched", "patched − left"),
+        (-0.02, 1.02),
+        ".2%",
+        what="token",
+        height=320,
+        another=both.other.probabilities[question.other_row][ids],
+        title="right",
+    )
 
 
 THIRD = text("A third sentence", ("", "She put her money in the bank."), key="word_third")
@@ -472,10 +464,10 @@ STACK = choice(
 
 def _common_words(run: Run, right: Run, stack: str | None) -> dict[int, str]:
     """Positions of tokens that both texts have; words with a meaning of their own come first, the longest ahead."""
-    if why_not(run, right):
+    if two_texts.why_not(run, right):
         return {}
     name = stack or next(iter(run.trace.streams))
-    one, two = (trace.streams[name].tokens for trace in (run.trace, second(run, right).trace))
+    one, two = (trace.streams[name].tokens for trace in (run.trace, two_texts.second(run, right).trace))
     pairs = correspond(one.labels, two.labels, replaced=False)
     names = labels(one.labels)
     found = {here: word(one.labels[here]) for here, _ in pairs if not (one.special and one.special[here])}
@@ -491,9 +483,9 @@ def one_word(
     run: Run, right: Run = RIGHT, stack: str | None = STACK, at: int | None = COMMON, third: str = THIRD
 ) -> Result:
     """How alike the vectors of one word are in two or three sentences, layer by layer, and which head moves them."""
-    if state := why_not(run, right):
+    if state := two_texts.why_not(run, right):
         return Result(facts={"state": state})
-    chosen, right = {"second": _chosen_text(run, right)}, second(run, right)
+    chosen, right = {"second": _chosen_text(run, right)}, two_texts.second(run, right)
     if at is None:
         return Result(facts=chosen | {"state": "none"})
     stack = stack or next(iter(run.trace.streams))
@@ -569,6 +561,135 @@ def _word_facts(lines: Lines, token: str) -> dict[str, Any]:
     pair, *_, rest = (line.y for line in lines.lines.values())
     lowest = int(pair.argmin())
     return {"token": token, "top": pair[-1], "lowest": (lines.ticks[lowest], pair[lowest]), "rest": rest[-1]}
+
+
+@dataclass(frozen=True)
+class _Text:
+    """One of two texts that are compared."""
+
+    tokens: Tokens
+    vectors: Array
+    """(token, d_model)"""
+
+    @classmethod
+    def of(cls, run: Run, trace: Trace, after: str) -> "_Text":
+        """A text of the run's model, after one of its layers."""
+        return cls(read_text(trace)[1], _vectors(run, trace)[after])
+
+    @property
+    def words(self) -> Groups:
+        """Positions of the tokens of each."""
+        return word_groups(self.tokens.labels, self.tokens.special, self.tokens.words)
+
+    @property
+    def texts(self) -> list[str]:
+        """Of the words."""
+        return group_texts(self.tokens.labels, self.words)
+
+    def differ(self, other: "_Text") -> Array:
+        """bool (word, word): True where a word is not the other text's, capitals aside."""
+        return np.array([[one.lower() != two.lower() for two in other.texts] for one in self.texts])
+
+
+def _vectors(run: Run, trace: Trace) -> Mapping[str, Array]:
+    """As `text_vectors`; only the last ones where the residual stream could not be read in every layer."""
+    return run.compute(text_vectors, trace, not missing_of((Need.STREAM,), run))
+
+
+def _writes_here(run: Run) -> bool:
+    """Whether the chosen head writes into the stream that is compared."""
+    return run.trace.kind(run.kind).queries == read_text(run.trace)[0]
+
+
+def _is_cut(run: Run, tokens: Tokens) -> bool:
+    """Whether a folder's tokenizer reads more of the text than the model does here, which goes on writing after it."""
+    typed = run.trace.prompt if run.opened.pooling.stated else ()
+    return isinstance(typed, str) and tuple(run.opened.tokenizer.read(typed)) != tokens.ids
+
+
+def _steps(run: Run) -> dict[str, str]:
+    """What the vectors of a text can be read after, where that is a choice."""
+    names = list(_vectors(run, run.trace))
+    readable = len(names) > 1 and run.opened.pooling.makes != "others"
+    return say_options({name: name for name in names}) if readable else {}
+
+
+def _last(run: Run) -> str:
+    return list(_vectors(run, run.trace))[-1]
+
+
+AFTER = steps("Vectors after", _steps, _last, key="pairs_after")
+WITHOUT = toggle(
+    lambda run: sentence("Without {head}", head=run.place.in_words("head")),
+    lambda run: SWITCH if _writes_here(run) and run.opened.pooling.makes == "pairs" else {},
+    key="pairs_without",
+)
+
+
+@view("Word pairs", code=(pair_shares, pool, cosine, add_up))
+def word_pairs(run: Run, right: Run = RIGHT, after: str | None = AFTER, without: bool | None = WITHOUT) -> Result:
+    """What each pair of words adds to the cosine of two sentences."""
+    if state := two_texts.why_not(run, right):
+        return Result(facts={"state": state})
+    facts, right, pooling = {"second": _chosen_text(run, right)}, two_texts.second(run, right), run.opened.pooling
+    facts |= vars(pooling) | {"state": pooling.makes}
+    if pooling.makes == "others":
+        return Result(facts=facts)
+    after = after or _last(run)
+    one, other = both = [_Text.of(run, trace, after) for trace in (run.trace, right.trace)]
+    facts |= {"after": say_label(after), "early": after != _last(run), "cut": _is_cut(run, one.tokens)}
+    try:
+        facts["cosine"] = cosine(pool(one.vectors, pooling.modes), pool(other.vectors, pooling.modes))
+    except ValueError as error:
+        return Result(facts={"state": sentence_of(error)})
+    if pooling.makes != "pairs":
+        places = [0 if mode == "cls" else -1 for mode in pooling.modes]
+        return Result(facts=facts | {"ends": [labels(text.tokens.labels[place] for text in both) for place in places]})
+    pairs = pair_shares(one.vectors, other.vectors, pooling.modes)
+    shares = add_up(pairs, one.words, other.words)
+    facts |= {
+        "sum": float(shares.sum()),
+        "counts": pairs.shape,
+        "special": [*dict.fromkeys(compress(one.tokens.labels, one.tokens.special))],
+        "most": _largest(both, shares, shares),
+        "apart": [pair for pair in _largest(both, shares, np.where(one.differ(other), shares, -1), 1) if pair[-1] > 0],
+        "least": [pair for pair in _largest(both, shares, -shares, 1) if pair[-1] < 0],
+        "elsewhere": not _writes_here(run),
+        "head": _without_head(run, right, after, shares) if without else None,
+    }
+    rows, columns = (word_names(text.tokens.labels, text.words) for text in both)
+    what = "adds to the cosine"
+    # Above the map, the colour bar takes no width from many words.
+    bar = {"orientation": "h", "len": 0.7, "x": 0.5, "y": 1, "yanchor": "bottom", "ypad": 4, "title": {"side": "top"}}
+    height = min(200 + 22 * len(rows), TALLEST)
+    layout = {"coloraxis": {"colorbar": bar}, "margin": {"t": 24, "r": 16}, "height": height}
+    cells = {"": Map(shares, None, Scale.signed(shares, title=what), what)}
+    shows = {
+        "pairs": Maps(rows, columns, cells, axes=("left word", "right word"), layout=layout),
+        "left_words": Bars(rows, {what: shares.sum(axis=1)}, ("left word", what), what="word", height=260),
+        "right_words": Bars(columns, {what: shares.sum(axis=0)}, ("right word", what), what="word", height=260),
+    }
+    return Result(shows, facts, {"pairs_of_tokens": pairs})
+
+
+def _largest(both: Sequence[_Text], values: Array, by: Array, count: int = MOST_PAIRS) -> list[tuple[str, str, float]]:
+    """Pairs of words and their values, (word, word), those that are largest in `by`."""
+    places = [np.unravel_index(i, by.shape) for i in np.argsort(-by, axis=None, kind="stable")[:count]]
+    return [(both[0].texts[row], both[1].texts[column], float(values[row, column])) for row, column in places]
+
+
+def _without_head(run: Run, right: Run, after: str, shares: Array) -> dict[str, Any]:
+    """The cosine of both texts with the chosen head switched off, and the pairs of words that this changes most."""
+    off = HeadGate(0.0, **run.place.address())
+    try:
+        both = [_Text.of(run, side.forced(*side.trace.interventions, off).trace, after) for side in (run, right)]
+    except ValueError as error:
+        return {"problem": sentence_of(error)}
+    one, other = both
+    new = add_up(pair_shares(one.vectors, other.vectors, run.opened.pooling.modes), one.words, other.words)
+    moved = new - shares
+    most = [pair for pair in _largest(both, moved, np.abs(moved)) if pair[-1]]
+    return {"problem": "", "name": run.place.in_words("head"), "cosine": float(new.sum()), "most": most}
 
 
 @answer

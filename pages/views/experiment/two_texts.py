@@ -12,7 +12,7 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import hook_points
 from model.interventions import Patch
 from model.interventions.link import decode, encode
-from model.language import Numeral, later, sentence, sentence_of, tr
+from model.language import Numeral, Refusal, later, sentence_of, tr
 from model.needs import Need
 from model.run import Run
 from model.run import decode as decode_run
@@ -93,7 +93,7 @@ def _with_another_word(source: str) -> str:
     return f"{source[: words[0].start()]}{last}{source[words[0].end() :]}" if last else ""
 
 
-def two_texts(run: Run, right: Run, targets: str | None) -> TwoTexts | None:
+def both_of(run: Run, right: Run, targets: str | None) -> TwoTexts | None:
     """Both runs; None where `why_not` says why."""
     if why_not(run, right, targets):
         return None
@@ -150,7 +150,7 @@ TARGETS = choice("The right text is read with", _targets, key="patch_targets")
 
 def _words(run: Run, right: Run, targets: str | None) -> dict[str, str]:
     """Row and id of a token -> its probability on both sides; words first of which log p differs most."""
-    both = two_texts(run, right, targets)
+    both = both_of(run, right, targets)
     return run.compute(_candidates, run.opened, both.trace, both.other, both.pairs[both.last]) if both else {}
 
 
@@ -175,11 +175,6 @@ def _candidates(opened: Checkpoint, trace: Trace, other: Trace, pairs: Pairs) ->
 WORD = menu("After row …, the word …", _words, key="patch_word", follows=True)
 
 
-def _places(run: Run, right: Run) -> dict[str, str]:
-    """What, and where: "stream encoder", "stream decoder cross_attn", "out encoder self_attn", "z cross"."""
-    return {} if why_not(run, right) else say_options(run.compute(_addresses, run.opened))
-
-
 def _addresses(opened: Checkpoint) -> dict[str, str]:
     model = opened.model
     offered = {f"{STREAM} {name}": (stream_path(name, 0), f"{name}: residual stream") for name in model.stacks}
@@ -198,7 +193,11 @@ def _addresses(opened: Checkpoint) -> dict[str, str]:
     return {key: title for key, (path, title) in offered.items() if path in points and model.edits_reach(path)}
 
 
-PLACE = menu("What is patched", _places, key="patch_place")
+PLACE = menu(
+    "What is patched",
+    lambda run, right: {} if why_not(run, right) else say_options(run.compute(_addresses, run.opened)),
+    key="patch_place",
+)
 
 
 def _layers(run: Run, place: str | None) -> dict[int, str]:
@@ -210,12 +209,10 @@ def _layers(run: Run, place: str | None) -> dict[int, str]:
     return {layer: str(layer) for layer in layers}
 
 
-def _first_layer(run: Run, place: str | None) -> int | None:
-    """One from which on patches differ: before layer 0 the word's own embedding restores all there is to restore."""
-    return min(FIRST_LAYER, max(layers)) if (layers := _layers(run, place)) else None
-
-
-PATCH_LAYER = menu("Layer", _layers, _first_layer, key="patch_layer")
+# One from which on patches differ: before layer 0 the word's own embedding restores all there is to restore.
+PATCH_LAYER = menu(
+    "Layer", _layers, lambda run, place: min(FIRST_LAYER, max(_layers(run, place), default=0)), key="patch_layer"
+)
 
 
 def _heads(run: Run, place: str | None) -> dict[int, str]:
@@ -239,20 +236,17 @@ def stack_of(run: Run, place: str) -> StackName:
 
 def _changed(run: Run, right: Run, targets: str | None, place: str | None) -> tuple[str, ...]:
     """The positions at which the two texts have other tokens; all if there are none."""
-    both = two_texts(run, right, targets)
+    both = both_of(run, right, targets)
     if both is None or place is None:
         return ()
     stack = stack_of(run, place)
     one, two = (trace.streams[stack].tokens.labels for trace in (both.trace, both.other))
-    changed = [_pair_text(here, there) for here, there in both.pairs[stack] if one[here] != two[there]]
+    pairs = [(here, there) for here, there in both.pairs[stack] if one[here] != two[there]]
+    changed = [str(here) if here == there else f"{here}-{there}" for here, there in pairs]
     return ", ".join(changed[:MOST_LISTED]) or ALL, "2-3, 5"
 
 
 AT = text(later("Positions: all, or left-right"), _changed, key="patch_at", follows=True)
-
-
-def _pair_text(here: int, there: int) -> str:
-    return str(here) if here == there else f"{here}-{there}"
 
 
 def path_of(run: Run, place: str, layer: int) -> str:
@@ -287,7 +281,7 @@ def positions_at(pairs: Pairs, typed: str) -> Pairs:
         return pairs
     parts = [part for part in re.split(r"[\s,;，；、]+", typed) if part]
     if not all(re.fullmatch(r"\d{1,5}(-\d{1,5})?", part, re.ASCII) for part in parts):
-        raise ValueError(sentence("Type “all”, or positions as numbers, or as pairs left-right: 2-3, 5."))
+        raise Refusal("Type “all”, or positions as numbers, or as pairs left-right: 2-3, 5.")
     numbers = [[int(number) for number in part.split("-")] for part in parts]
     return tuple((each[0], each[1] if len(each) > 1 else dict(pairs).get(each[0], each[0])) for each in numbers)
 
@@ -298,7 +292,7 @@ def with_word(run: Run, old: str, new: str) -> TwoTexts | None:
     if not count or not isinstance(run.trace.prompt, str):
         return None
     try:
-        return two_texts(run, _run_of(run, source), "same")
+        return both_of(run, _run_of(run, source), "same")
     except ValueError:
         return None
 

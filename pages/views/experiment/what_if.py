@@ -25,7 +25,7 @@ from model.checkpoints.translator import Translator
 from model.generation.search import beam_search
 from model.generation.steps import Steps
 from model.interventions import HeadGate, Intervention, MaskEdit, applied
-from model.language import sentence, sentence_of, tr
+from model.language import Refusal, sentence, sentence_of, tr
 from model.network.config import BOS, EOS, PAD, UNK
 from model.proof.mistakes import (
     MISTAKES,
@@ -42,9 +42,9 @@ from model.run import Place, Request, Run, decode
 from model.trace import KIND_TITLES, Trace, log_probabilities
 from model.tracer import build_trace
 from pages.views import Need, OnRequest, Result, answer, is_quick, view
-from pages.views.controls import CLICKED_HEAD, another_run, built, choice, menu, number, slider
+from pages.views.controls import CLICKED_HEAD, built, choice, menu, number, slider
 from pages.views.part_pictures import head_maps
-from pages.views.shared import axes, log_p_bars
+from pages.views.shared import axes, log_p_changes
 from viz.candidates import Candidates, alternatives
 from viz.drawing import Drawing
 from viz.forms import Canvas, Document, Line, Lines, Mark, Outcome, Scale, Table
@@ -56,7 +56,7 @@ from viz.special.what_if import OWN, ChangeMaps, HeadMaps, candidate_change_bars
 from viz.theme import CHOSEN, DECODER, GUIDE, OKABE_ITO, VALUE
 from viz.tokens import decoder_rows, labels, numbered
 
-CHANGED = another_run("The run with your changes", lambda run: [run])
+CHANGED = built("The run with your changes", lambda run: [run])
 """the same tokens under the changes of the page's list"""
 CLICKS = {"head": "this head", "layer": "this layer", "kind": "every layer"}
 ACTS = choice("A click on a cell acts on", CLICKS, key="what_if_click")
@@ -74,13 +74,7 @@ CELL = built(
 
 
 def edited_cells(changes: Sequence[Intervention], place: Place, acts: str) -> list[tuple[int, int]]:
-    """The cells of the mask that the list changes at this place.
-
-    Args:
-        changes: the list.
-        place: the sidebar's head.
-        acts: one of `CLICKS`.
-    """
+    """The cells of the mask that the list changes at this place; `acts` is one of `CLICKS`."""
     here = MaskEdit(**place.address(acts))
     edits = [one for one in changes if isinstance(one, MaskEdit) and replace(one, forbid=(), allow=()) == here]
     return [cell for edit in edits for cell in (*edit.forbid, *edit.allow)]
@@ -178,7 +172,7 @@ def tokens(run: Run, changed: Run = CHANGED) -> Result:
     before, after = (trace.target_log_probabilities for trace in traces.values())
     lost = int((after - before).argmin())
     return Result(
-        {"tokens": log_p_bars(run.trace.next_tokens, before, after)},
+        {"tokens": log_p_changes(run.trace.next_tokens, before, after)},
         {"sums": (before.sum(), after.sum()), "lost": lost, "loss": (after - before)[lost]},
         {f"probability_{name}": trace.target_probabilities for name, trace in traces.items()}
         | {f"log_probability_{name}": trace.target_log_probabilities for name, trace in traces.items()}
@@ -235,7 +229,7 @@ def read_ids(prefix: str) -> tuple[int, ...]:
         ValueError: these are no ids.
     """
     if not re.fullmatch(r"([0-9]{1,8}([\s,-]+|$))*", prefix, re.ASCII):
-        raise ValueError(sentence("The prefix in the link cannot be read; nothing is forced."))
+        raise Refusal("The prefix in the link cannot be read; nothing is forced.")
     return tuple(map(int, re.findall("[0-9]+", prefix)))
 
 
@@ -280,7 +274,7 @@ def forced(run: Run, prefix: str = PREFIX, position: int = AT) -> Result:
             "certainty": certainty_bars(trace.next_tokens, written, position, sets={"place": AT}),
             "alternatives": _alternatives(trace, prefix, position),
         },
-        {"forced": kept > 0, "beam": run.beam_size},
+        {"forced": kept > 0},
         {
             "token": np.array(trace.next_tokens),
             "id": np.array(trace.next_ids),
@@ -461,8 +455,10 @@ def importance(
     }
     if outcome is None or not outcome.scores:
         return Result({}, facts)
-    with_all = outcome.scores[0].log_probabilities
-    shows = {"maps-of-heads": _score_maps(run, outcome.scores), "heads": _list_heads(outcome.scores)}
+    with_all, formats = outcome.scores[0].log_probabilities, {"share of all changes": "percent"}
+    formats |= {"standard deviation": "%.5f"}
+    heads = Table(head_table(outcome.scores), "%+.5f", formats, most_rows=7)
+    shows = {"maps-of-heads": _score_maps(run, outcome.scores), "heads": heads}
     numbers = {f"changes_{one.kind}": one.changes for one in outcome.scores} | {"scores_with_all": with_all}
     facts["plain"] = with_all.mean()
     if outcome.curve is None:
@@ -482,7 +478,6 @@ def importance(
         "off": Table(pd.DataFrame({"off, the least important first": list(map(_name, gates))}), most_rows=5),
     }
     facts |= {
-        "k": k,
         "same": whole.next_ids == pruned.next_ids,
         "first_changed": int(curve.counts[changed[0]]) if len(changed) else None,
         "every": len(curve.counts) == count + 1,
@@ -508,11 +503,6 @@ def _score_maps(run: Run, scores: Sequence[HeadScores]) -> HeadMaps:
     scale = Scale.signed(*(values[np.isfinite(values)] for values in changes.values()))
     number = "+.2f" if scale.high >= 0.1 else "+.4f"
     return head_maps(run, changes, "change in log p without it", scale, number, unit=" nats")
-
-
-def _list_heads(scores: Sequence[HeadScores]) -> Table:
-    formats = {"share of all changes": "percent", "standard deviation": "%.5f"}
-    return Table(head_table(scores), "%+.5f", formats, most_rows=7)
 
 
 def head_table(scores: Sequence[HeadScores]) -> pd.DataFrame:
@@ -564,19 +554,16 @@ def _break(opened: Checkpoint, trace: Trace, mistake: str, kind: str, layer: int
         return sentence_of(error)
 
 
-def _claims_case(run: Run, mistake: str) -> tuple | None:
-    if why_not(run.opened.model, mistake):
-        return None
+def _case(run: Run, mistake: str) -> tuple:
     return run.opened, run.trace, mistake, run.kind, run.layer, run.head
 
 
-def _check_claims(run: Run, mistake: str) -> Iterator[tuple[float, Verdict]]:
-    for verdict in check_mistake(run.opened, run.trace, mistake, run.kind, run.layer, run.head):
-        yield verdict.done, verdict
-
-
 CLAIMS = OnRequest(
-    "Check all claims on this run", "mistake_check", _check_claims, _claims_case, icon=":material/fact_check:"
+    "Check all claims on this run",
+    "mistake_check",
+    lambda run, mistake: ((verdict.done, verdict) for verdict in check_mistake(*_case(run, mistake))),
+    lambda run, mistake: None if why_not(run.opened.model, mistake) else _case(run, mistake),
+    icon=":material/fact_check:",
 )
 
 

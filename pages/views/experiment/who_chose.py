@@ -16,7 +16,7 @@ from model.run import Run
 from model.trace import Array
 from pages.views import OnRequest, Result, answer, view
 from pages.views.chosen_token import row_in
-from pages.views.controls import HEAD, KIND, LAYER, choice, menu, number, text
+from pages.views.controls import CLICKED_HEAD, choice, menu, number, text
 from pages.views.part_pictures import MOST, head_choices, part_label, rank, signed_head_maps
 from viz.forms import Line, Lines, Map, Maps, Mark, Scale, Table
 from viz.labels import say_label
@@ -134,7 +134,6 @@ def which_head(
         shows,
         {
             "word": trace.next_tokens[row],
-            "row": row,
             "reads": decoder_rows(trace.row_tokens, trace.next_tokens)[row],
             "probability": float(probability[token]),
             "against": None if other is None else run.opened.tokenizer.tokens([other])[0],
@@ -187,7 +186,7 @@ def _waterfall(run: Run, parts: Mapping[str, float], by_key: Mapping[str, Array]
         np.array(values),
         "adds to the logit" if alone else "adds to the lead",
         chooses=head_choices(run, [*order, *([""] if ranked.others else []), ""]),
-        sets={"kind": KIND, "layer": LAYER, "head": HEAD},
+        sets=CLICKED_HEAD,
     )
 
 
@@ -239,8 +238,7 @@ def _off_table(run: Run, heads: Mapping[str, float], off: Mapping[str, float]) -
             "lost when it is off": [off[name] for name in names],
         }
     )
-    sets = {"kind": KIND, "layer": LAYER, "head": HEAD}
-    return Table(frame, floats="%+.3f", most_rows=10, chooses=head_choices(run, names), sets=sets)
+    return Table(frame, floats="%+.3f", most_rows=10, chooses=head_choices(run, names), sets=CLICKED_HEAD)
 
 
 @answer

@@ -4,20 +4,15 @@ from dataclasses import replace
 
 from model.checkpoints.language_model import LanguageModel
 from model.generation.sampling import sampling_distribution
-from model.language import joined, later, sentence
+from model.language import joined, sentence
 from model.needs import Need
 from model.run import Run
+from pages.text import names_in
 from pages.views import Result, answer, view
 from pages.views.shared import POSITION, written_tokens
 from viz.tokens import labels
 
-WHOSE = {
-    "system": later("{count} of the system message"),
-    "user": later("{count} of the user"),
-    "assistant": later("{count} of the assistant"),
-    "template": later("{count} of the template"),
-    "generation prompt": later("{count} of the generation prompt, with which the template begins the answer"),
-}
+WHOSE = names_in("roles")
 """role -> whose its tokens are"""
 
 

@@ -11,7 +11,7 @@ from model.on_demand import MappingOnDemand
 from model.run import Run
 from model.trace import Array, Attention, Stream
 from pages.views.words import blocks_of
-from viz.canvas.explore import Box, Equation, Part, Side, whole_or_row
+from viz.canvas.explore import Box, Part, Side, whole_or_row
 from viz.drawing import named
 from viz.latex import number
 from viz.theme import KEY, QUERY, VALUE, WEIGHTS
@@ -156,11 +156,11 @@ def boxes_of(word: Word) -> list[Box]:
     steps = _input, _projected, _scores, _divided, _before_softmax, _mask, _softmax, _weighted, _output
     place = {"query": word.query, "key": word.key}
     boxes = (step(word) for step in steps)
-    return [replace(box, equation=_cut(box.equation, place)) for box in boxes if box is not None]
-
-
-def _cut(equation: Equation, place: dict[str, int]) -> Equation:
-    return tuple(p if isinstance(p, str) else whole_or_row(p, place[p.rows]) for p in equation)
+    return [
+        replace(box, equation=tuple(p if isinstance(p, str) else whole_or_row(p, place[p.rows]) for p in box.equation))
+        for box in boxes
+        if box is not None
+    ]
 
 
 def _vectors(

@@ -39,7 +39,7 @@ class Live:
     @property
     def place(self) -> str:
         """The titles of the page, of the tab and of the section."""
-        return ": ".join(map(tr, filter(None, (page_of(f"{self.page}.py").title, self.tab, self.section))))
+        return ": ".join(map(tr, filter(None, (page_of(self.page).title, self.tab, self.section))))
 
     @property
     def to(self) -> dict[str, str]:

@@ -7,7 +7,7 @@ from model.language import tr
 from model.needs import Need
 from model.network.attention import MultiHeadAttention
 from model.run import Run
-from pages.views import OnRequest, Result, answer, view
+from pages.views import OnRequest, Result, answer, is_quick, view
 from pages.views.controls import slider
 from pages.views.experiment.two_texts import first_question, share_maps, with_word
 from pages.views.shared import axes
@@ -25,7 +25,7 @@ def head(run: Run) -> Result:
     attention, head = run.attention, run.head
     arrays = {"scaled": attention.pre_softmax[head], "mask": attention.mask[head], "pattern": attention.pattern[head]}
     figure = head_map(*axes(attention), arrays["pattern"], arrays["mask"])
-    return Result({"map": figure}, {"place": run.place.title}, arrays)
+    return Result({"map": figure}, numbers=arrays)
 
 
 @view("One step", code=(MultiHeadAttention._explicit,), needs=(Need.FULL_ROWS, Need.MATRICES))
@@ -35,7 +35,7 @@ def matrices(run: Run, step: int = STEP) -> Result:
     cell = Choice(min(2, len(one.queries.labels) - 1), 0)
     drawing = picture(step - 1, one, cell, tr(run.place.title))
     arrays = {"q": run.attention.q[run.head], "k": run.attention.k[run.head], "v": run.attention.v[run.head]}
-    return Result({"matrices": Canvas(drawing)}, {"place": run.place.title}, arrays)
+    return Result({"matrices": Canvas(drawing)}, numbers=arrays)
 
 
 OLD, NEW = "tired", "wide"
@@ -61,6 +61,7 @@ def _restore_case(run: Run) -> tuple | None:
         _restore,
         _restore_case,
         icon=":material/play_arrow:",
+        at_once=is_quick,
     ),
 )
 def patches(run: Run, outcome: Restored | None = None) -> Result:

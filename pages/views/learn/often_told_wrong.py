@@ -14,7 +14,6 @@ from model.analysis.positions.shift import shift_positions
 from model.background.paper_results import TABLE_2
 from model.checkpoints.store import CheckpointError, load_checkpoint, study_checkpoints
 from model.language import Sentence, joined, later, sentence, sentence_of
-from model.trace import Tokens
 from pages.views import Need, OnRequest, Part, Result, Run, View, answer, is_quick, is_short, missing_of, view, views_of
 from pages.views.part_pictures import part_label
 from pages.views.shared import COUNTED
@@ -50,18 +49,11 @@ def claim(
     code: Sequence[Callable],
     at_once: Callable[[Run], bool] | None = None,
 ) -> Callable[[Callable[[Run, Any], Result]], View]:
-    """Decorator: the view of a statement, which is tested when its button is pressed, or `at_once`.
+    """Decorator: the view of a statement in our own words, which is tested when its button is pressed, or `at_once`.
 
-    The function gets the outcome of the work; one of its facts is `holds`, whether the statement is so on this run, or
-    None where this run cannot tell.
-
-    Args:
-        statement: in our own words.
-        button: its label.
-        work: as of `OnRequest`.
-        *needs: without them the text says that the statement cannot be tested, and there is no button.
-        code: what computes it.
-        at_once: as of `OnRequest`.
+    The function gets the outcome of the work, as of `OnRequest`; one of its facts is `holds`, whether the statement is
+    so on this run, or None where this run cannot tell. Without the `needs` the text says that the statement cannot be
+    tested, and there is no button.
     """
 
     def missing(run: Run) -> Sentence | str:
@@ -147,16 +139,13 @@ def _read_articles(run: Run) -> Steps:
     for name, stream in run.trace.streams.items():
         even = row_evenness(run.trace, name)
         rows = [i for i, special in enumerate(stream.tokens.special) if not special and np.isfinite(even[i])]
-        articles = [i for i in rows if _is_article(stream.tokens, i)]
+        texts = stream.tokens.labels
+        articles = [i for i in rows if texts[i].startswith("▁") and texts[i][1:].lower() in ARTICLES]
         if 0 < len(articles) < len(rows):
-            labels = [stream.tokens.labels[i].strip("▁") for i in articles]
+            labels = [texts[i].strip("▁") for i in articles]
             yield 1.0, (name, labels, even[articles], even[np.setdiff1d(rows, articles)])
             return
     yield 1.0, ()
-
-
-def _is_article(tokens: Tokens, i: int) -> bool:
-    return tokens.labels[i].startswith("▁") and tokens.labels[i][1:].lower() in ARTICLES
 
 
 @claim(
@@ -184,14 +173,10 @@ def _even_bars(values: Mapping[str, float], title: str) -> Bars:
     return Bars([*map(say_label, values)], shares, (title, EVEN), (0, 1), number=".1%", what="", height=HEIGHT)
 
 
-def _run_untrained(run: Run) -> Steps:
-    yield 1.0, untrained_evenness(run.opened, run.trace)
-
-
 @claim(
     "Before training, attention is uniform.",
     "Run models with random weights on this text",
-    _run_untrained,
+    lambda run: iter([(1.0, untrained_evenness(run.opened, run.trace))]),
     Need.FULL_ROWS,
     code=(untrained_evenness, mean_evenness),
 )
@@ -204,14 +189,10 @@ def untrained(run: Run, outcome: np.ndarray) -> Result:
     return Result({"models": _even_bars(models, "model")}, facts)
 
 
-def _shift(run: Run) -> Steps:
-    yield 1.0, shift_positions(run.opened, run.trace, SHIFTS)
-
-
 @claim(
     "Sinusoids let the model extrapolate to longer sequences.",
     "Move every token to later positions",
-    _shift,
+    lambda run: iter([(1.0, shift_positions(run.opened, run.trace, SHIFTS))]),
     Need.OWN_LAYERS,
     SINUSOIDS,
     code=(shift_positions,),

@@ -2,6 +2,7 @@
 
 import inspect
 from dataclasses import fields
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from model.analysis.heads.far_cells import FAR, Pair, far_cells, read_sentence, 
 from model.analysis.heads.head_summary import summarise_kind
 from model.analysis.heads.softmax import product_statistics
 from model.analysis.positions.position_table import rotate, wavelengths
+from model.background.layer_size import LayerSize, layer_sizes
 from model.background.paper import FIGURES, TFLOPS
 from model.background.paper_results import LATER, TABLE_2, TABLE_4
 from model.background.scoring_functions import ADDITIVE, DOT, scoring_costs
@@ -33,16 +35,16 @@ from pages.views.attention.attention_step_by_step import head_and_rows
 from pages.views.chosen_token import first_key, first_query
 from pages.views.controls import CLICKED_HEAD, choice, menu
 from pages.views.learn.paper_figures import draw_lines, draw_ranking, fact_of_cell, fact_of_pair
-from pages.views.model import model_card, whole_model
+from pages.views.model import whole_model
 from pages.views.shared import axes, card_of
-from viz.forms import Canvas, Document, Line, Lines, Map, Maps, Scale, Table
+from viz.forms import Bars, Canvas, Document, Line, Lines, Map, Maps, Scale, Table
 from viz.labels import say_label, say_options
 from viz.latex import signed
 from viz.special.heads_and_layers import head_map
 from viz.steps.head import Choice
 from viz.steps.steps import all_steps, picture, result
 from viz.theme import OKABE_ITO
-from viz.tokens import labels
+from viz.tokens import Verbatim, labels
 
 LINE_BY_LINE = "Line by line"
 WARMUP, STEPS = 4000, 20_000
@@ -60,6 +62,13 @@ def _first(run: Run) -> Any:
 def _self_kind(run: Run) -> Kind:
     """The model's first kind of attention, which never crosses."""
     return run.trace.kinds[0]
+
+
+@view("Figure 1: the Transformer", code=whole_model.figure.code, tab=LINE_BY_LINE, needs=whole_model.NEEDS)
+def figure_1(run: Run, at: str = whole_model.AT, off: str = whole_model.OFF) -> Result:
+    """The paper's architecture with the boxes of this model and their parameters, as The whole model draws it."""
+    result = whole_model.draw_model(run, at, off, counts=True)
+    return Result({"figure_1": result.shows["whole_model"]}, numbers=result.numbers, drawn=result.drawn)
 
 
 @view("Abstract, 1 Introduction, 2 Background", tab=LINE_BY_LINE)
@@ -83,14 +92,7 @@ def beginning(run: Run) -> Result:
         "far": FAR,
         "furthest": fact_of_cell(cells, stream.tokens.labels, 0) if len(cells.weights) else None,
     }
-    return Result({"parameters": model_card.parameter_bars(run.opened)}, facts)
-
-
-@view("Figure 1: the Transformer", code=whole_model.figure.code, tab=LINE_BY_LINE, needs=whole_model.NEEDS)
-def figure_1(run: Run, at: str = whole_model.AT, off: str = whole_model.OFF) -> Result:
-    """The paper's architecture with the boxes of this model, as The whole model draws it."""
-    result = whole_model.figure.function(run, at, off)
-    return Result({"figure_1": result.shows["whole_model"]}, numbers=result.numbers, drawn=result.drawn)
+    return Result(facts=facts)
 
 
 @view("3.1 Encoder and decoder stacks", code=(EncoderLayer, DecoderLayer, Residual), tab=LINE_BY_LINE)
@@ -100,7 +102,6 @@ def stacks(run: Run) -> Result:
     causal = next((kind for kind in trace.kinds if kind.causal), None)
     facts = {
         "layers": (config.n_encoder_layers, config.n_decoder_layers),
-        "width": config.d_model,
         "sublayers": len(trace.sublayers) if Need.STREAM in run.opened.features else None,
         "block": None,
         "rows": len(trace.next_ids),
@@ -131,14 +132,13 @@ def _later(trace: Trace, kind: Kind) -> dict[str, Any]:
 @view("3.2 Attention", code=(MultiHeadAttention,), tab=LINE_BY_LINE)
 def attention(run: Run) -> Result:
     """Equation 1 on the chosen head, footnote 4, several heads, and the three uses of attention."""
-    one, head, config = run.attention, run.head, run.opened.config
+    one, head = run.attention, run.head
     row = int(np.argmax(~np.array(one.query_special))) if not all(one.query_special) else 0
     best = one.pattern[:, row].argmax(axis=-1)
     cross = next((kind for kind in run.trace.kinds if kind.crosses), None)
     costs = scoring_costs(*one.pattern.shape[1:], one.d_k)
     hidden = int((~one.mask[head]).sum())
     facts = {
-        "place": run.place.title,
         "n": one.pattern.shape[1],
         "m": one.pattern.shape[2],
         "error": float(np.abs(one.pattern[head].astype(float) @ one.v[head] - one.z[head]).max()),
@@ -150,7 +150,6 @@ def attention(run: Run) -> Result:
         "row": labels(one.query_tokens)[row],
         "keys": [labels(one.key_tokens)[key] for key in dict.fromkeys(best.tolist())],
         "d_v": one.v.shape[-1],
-        "d_model": config.d_model,
         "source": len(run.trace.src_tokens) if cross else None,
         "hidden": hidden,
         "cells": one.mask[head].size,
@@ -175,7 +174,7 @@ def figure_2(run: Run, step: int = BOX) -> Result:
     """The matrices of one box of figure 2 in the chosen head."""
     one, head, name = all_steps()[step - 1], head_and_rows(run), BOXES[step - 1]
     drawing = picture(step - 1, head, Choice(first_query(run), first_key(run)), f"{run.place.title}, {name}")
-    facts = {"place": run.place.title, "step": step, "name": name, "what": one.text(head), "section": one.section}
+    facts = {"name": name, "what": one.text(head), "section": one.section}
     return Result({"figure_2": Canvas(drawing)}, facts, result(step - 1, head)[0])
 
 
@@ -183,32 +182,21 @@ def figure_2(run: Run, step: int = BOX) -> Result:
 def feed_forward(run: Run) -> Result:
     """Equation 2, the shared matrix, and the factor of the embeddings."""
     config, opened = run.opened.config, run.opened
-    own = Need.OWN_LAYERS in opened.features
-    network = next((s for s in run.trace.sublayers if s.hidden is not None), None) if _has_stream(run) else None
-    lengths = {name: _length(part) for name, part in _first(run).embedded.terms.items()} if _has_stream(run) else None
+    own, has_stream = Need.OWN_LAYERS in opened.features, Need.STREAM in opened.features
+    network = next((s for s in run.trace.sublayers if s.hidden is not None), None) if has_stream else None
+    terms = _first(run).embedded.terms if has_stream else {}
+    lengths = {name: float(np.linalg.norm(part.astype(float), axis=-1).mean()) for name, part in terms.items()}
     facts = {
-        "d_model": config.d_model,
-        "d_ff": config.d_ff,
         "activation": config.activation if own else "",
         "off": float((network.hidden == 0).mean()) if network else None,
         "relu": own and config.activation == "relu",
-        "gated": config.gated,
         "tied": config.tie_embeddings if own else None,
         "size": config.vocab_size * config.d_model,
         "scale": opened.embedding_scale if own else None,
         "scaled": own and config.scale_embeddings,
-        "lengths": lengths,
+        "lengths": lengths or None,
     }
     return Result(facts=facts)
-
-
-def _has_stream(run: Run) -> bool:
-    return Need.STREAM in run.opened.features
-
-
-def _length(vectors: np.ndarray) -> float:
-    """The mean length of vectors."""
-    return float(np.linalg.norm(vectors.astype(float), axis=-1).mean())
 
 
 @view("3.5 Positional encoding", code=(sinusoids,), tab=LINE_BY_LINE)
@@ -223,11 +211,9 @@ def positions(run: Run) -> Result:
     facts = {
         "sines": sines,
         "positions": config.positions if own else "",
-        "d_model": config.d_model,
         "waves": (float(waves[0]), float(waves[-1])),
         "ratio": float(waves[1] / waves[0]) if len(waves) > 1 else 1.0,
         "error": float(turned),
-        "most": run.opened.token_limit,
         "n": len(_first(run).tokens),
         "learned": _row_of_table_3("learned").bleu - TABLE_3[0].bleu,
         "our_learned": _our_difference("learned-positions"),
@@ -271,8 +257,6 @@ def training(run: Run) -> Result:
     p = run.trace.probabilities if writes else None
     curve = schedule_curve(512, WARMUP, STEPS, 400)
     facts = {
-        "vocabulary": config.vocab_size,
-        "own": own,
         "hours": max(hours, default=None),
         "steps": max(steps, default=None),
         "dropout": config.dropout if own else None,
@@ -291,7 +275,6 @@ def results(run: Run) -> Result:
     """How the paper searches and counts, and what it planned."""
     base = training_of(BASE)
     facts = {
-        "beam": run.beam_size,
         "searches": Need.CROSS_ATTENTION in run.opened.features,
         "hours": base.hours,
         "operations": base.operations,
@@ -299,7 +282,6 @@ def results(run: Run) -> Result:
         "printed": next(row.en_de_operations for row in TABLE_2 if row.system == BASE),
         "single": _row_of_table_3("h = 1,").bleu - TABLE_3[0].bleu,
         "our_single": _our_difference("heads-1"),
-        "family": run.opened.config.family,
     }
     return Result(facts=facts)
 
@@ -341,19 +323,19 @@ def _layers(run: Run, figure: int) -> dict[int, str]:
     return say_options({layer: f"{layer} ({number} of {len(layers)})" for number, layer in enumerate(layers, start=1)})
 
 
-def _layer_of_pair(run: Run, figure: int) -> int:
-    pair = _pair(run, figure)
-    return pair.layer if pair else _self_kind(run).layers[0]
-
-
-FIGURE_LAYER = menu("Layer of the lines", _layers, _layer_of_pair, follows=True)
+FIGURE_LAYER = menu(
+    "Layer of the lines",
+    _layers,
+    lambda run, figure: pair.layer if (pair := _pair(run, figure)) else _self_kind(run).layers[0],
+    follows=True,
+)
 
 
 @view("Figures 3 to 5", code=(far_cells, strongest))
 def figures(run: Run, figure: int = FIGURE, layer: int | None = FIGURE_LAYER) -> Result:
     """The paper's two sentences in this model: lines as in the paper, and the rank of what it shows."""
     trace, asked, kind = _paper_run(run, figure), FIGURES[figure], _self_kind(run)
-    facts: dict[str, Any] = {"figure": figure, "query": asked.query, "key": asked.key, "alone": asked.alone}
+    facts: dict[str, Any] = {"query": asked.query, "key": asked.key, "alone": asked.alone}
     if isinstance(trace, str) or layer is None:
         return Result(facts=facts | {"problem": str(trace)})
     pair, cells = _pair(run, figure), run.compute(far_cells, trace, kind.name)
@@ -361,7 +343,6 @@ def figures(run: Run, figure: int = FIGURE, layer: int | None = FIGURE_LAYER) ->
     facts |= {
         "problem": "",
         "sentence": tokens.text,
-        "layer": layer,
         "kind": kind.title.lower(),
         "far": FAR,
         "cells": len(cells.weights),
@@ -401,14 +382,28 @@ def paper_results(run: Run) -> Result:
     facts = {
         "training": {name: (training_of(name).hours, training_of(name).operations) for name in (BASE, BIG)},
         "later": [row.system for row in LATER],
-        "own": own,
         "scores": [vars(score) for score in card_of(run).scores] if own else [],
     }
     return Result(
-        {"translations": Table(translations, "%.2f"), "parses": Table(parses, "%.1f")},
+        {
+            "bought": _bought(),
+            "translations": Table(translations, "%.2f"),
+            "parses": Table(parses, "%.1f"),
+        },
         facts,
         operations,
     )
+
+
+def _bought() -> Lines:
+    """BLEU over the operations of the training that it took, of every system of Table 2 that states both."""
+    stated = [row for row in TABLE_2 if row.en_de is not None and row.en_de_operations is not None]
+    others = cycle(zip(("square", "diamond", "cross", "x", "star"), (0, 2, 3, 4, 7), strict=True))
+    lines = {}
+    for row in stated:
+        symbol, colour = ("circle", 5 if row.system == BIG else 1) if row.system in (BASE, BIG) else next(others)
+        lines[Verbatim(row.system)] = Line([row.en_de_operations], [row.en_de], OKABE_ITO[colour], symbol, "", size=13)
+    return Lines(lines, ("EN-DE training operations (log)", "EN-DE BLEU"), ".2f", "x", layout={"xaxis": {"dtick": 1}})
 
 
 @view("The paper's Table 3")
@@ -430,10 +425,17 @@ def table_3(_: Run) -> Result:
     )
     formats = {"PPL (dev)": "%.2f", "BLEU (dev)": "%.1f", "BLEU against base": "%+.1f"}
     formats |= {"ours: BLEU against base": "%+.2f", "ours: PPL, % above base": "%+.1f"}
-    return Result(
-        {"rows": Table(table, ",", formats)},
-        {"ours": sum(one is not None for one in near)},
-    )
+    pairs = [(row, one) for row, one in zip(TABLE_3[1:], near[1:], strict=True) if one]
+    shows = {"rows": Table(table, ",", formats)}
+    if pairs:
+        changes = {
+            "the paper's": np.array([row.bleu - base.bleu for row, _ in pairs]),
+            "ours": np.array([one.bleu_difference for _, one in pairs]),
+        }
+        names = [say_label(f"{row.group}: {row.change.split(', ')[0]}") for row, _ in pairs]
+        titles = "changed from base", "BLEU against base"
+        shows = {"beside": Bars(names, changes, titles, number="+.2f", what="row")} | shows
+    return Result(shows, {"ours": sum(one is not None for one in near), "pairs": len(pairs)})
 
 
 @view("The whole program", needs=(Need.OWN_LAYERS,))
@@ -445,7 +447,6 @@ def program(run: Run) -> Result:
     facts = {
         "name": name,
         "lines": sum(map(bool, text.splitlines())),
-        "family": config.family,
         "file": file,
     }
     chosen = {field.name: getattr(config, field.name) for field in fields(transformer.Config)}
@@ -454,7 +455,31 @@ def program(run: Run) -> Result:
     return Result({"program": Document.of_file(told, file)}, facts)
 
 
-@view("Authors and references")
+AUTHORS = "Authors and references"
+
+
+@view("Three objections of 2017", code=(LayerSize.products, LayerSize.projections, far_cells), tab=AUTHORS)
+def objections(run: Run) -> Result:
+    """What speaks against a model without recurrence, and what this run has to say to it."""
+    kind, trace, stream = _self_kind(run), run.trace, _first(run)
+    size, n = layer_sizes(trace, kind.name)[0], len(stream.tokens)
+    cells = run.compute(far_cells, trace, kind.name)
+    square, straight = size.products(n, n), size.projections(n, n)
+    masks = (trace.weights_and_mask(kind.name, layer)[1] for layer in kind.layers)
+    facts = {
+        "n": n,
+        "steps": recurrent(n, size.d_model).path,
+        "at_once": any(mask[:, -1, 0].any() for mask in masks),
+        "far": fact_of_cell(cells, stream.tokens.labels, 0) if len(cells.weights) else None,
+        "share": square / (square + straight),
+        "even": size.parameters / size.products(1, 1),
+        "kept": n * size.cached,
+        "state": 2 * size.d_model,
+    }
+    return Result(facts=facts)
+
+
+@view(AUTHORS, tab=AUTHORS)
 def references(_: Run) -> Result:
     """Who wrote the paper, and what it and this page cite."""
     return Result()

@@ -11,7 +11,6 @@ from model.analysis.heads.aligned_head import aligning_kind
 from model.checkpoints.checkpoint import Checkpoint
 from model.generation.beam_tree import BeamTree, Node, search_again, tree_arrays
 from model.generation.sampling import (
-    SampledText,
     Sampling,
     TokenDraw,
     draw,
@@ -45,19 +44,11 @@ PAPER_BEAM, PAPER_ALPHA = 4, 0.6
 SAMPLES, LARGEST_SEED = 5, 999_999
 LONGEST, REPETITIONS = 96, 3
 """steps that are counted and timed at most; times that each decoding is timed"""
-
-
-def _step_code(run: Run) -> Sequence[Callable]:
-    return (steps_of(run.opened.model),)
-
-
-def _steps(run: Run) -> tuple[int, int]:
-    """The first and the last step; a single one is no choice."""
-    last = len(run.trace.next_ids) - 1 - run.trace.first_written
-    return 0, last or -1
-
-
-STEP = slider("Step, {0} to {1}", _steps, key="decoding-step")
+STEP = slider(
+    "Step, {0} to {1}",
+    lambda run: (0, len(run.trace.next_ids) - 1 - run.trace.first_written or -1),  # a single one is no choice
+    key="decoding-step",
+)
 
 
 def _limit(run: Run) -> tuple[int, ...]:
@@ -80,7 +71,7 @@ def _text(run: Run, tokens: Sequence[int]) -> str:
     return run.opened.tokenizer.decode(list(tokens))
 
 
-@view("Token by token", code=_step_code, needs=WRITES)
+@view("Token by token", code=lambda run: (steps_of(run.opened.model),), needs=WRITES)
 def one_step(run: Run, step: int | None = STEP, weights: str = ALIGNMENT) -> Result:
     """One step of the text: the next-token distribution, and the attention weights."""
     trace, step = run.trace, step or 0
@@ -135,13 +126,13 @@ def _key_weights(trace: Trace, aligned: Alignment, row: int) -> Bars:
     )
 
 
-def _search(opened: Checkpoint, trace: Trace, beam_size: int, *limit: int) -> BeamTree:
-    """The complete beam search from this source or prompt, with the run's interventions."""
-    return search_again(opened.model, trace, beam_size, *limit)
+def _by_network(opened: Checkpoint, function: Callable, *args: Any) -> Any:
+    """What a function makes of the model's network: `run.compute` knows what is opened, and no network."""
+    return function(opened.model, *args)
 
 
 def _searched(run: Run, beam_size: int) -> BeamTree:
-    return run.compute(_search, run.opened, run.trace, beam_size, *_limit(run))
+    return run.compute(_by_network, run.opened, search_again, run.trace, beam_size, *_limit(run))
 
 
 @view("Greedy", code=(greedy,), needs=WRITES)
@@ -190,14 +181,8 @@ def greedy_search(run: Run, step: int | None = STEP) -> Result:
 
 
 def _compare_steps(run: Run, tree: BeamTree, ours: Sequence[Node], theirs: Sequence[Node]) -> pd.DataFrame:
-    """One row for each step: the greedy token, its runner-up, and the token of beam search.
-
-    Args:
-        run: for the tokens' names.
-        tree: of the greedy search.
-        ours: its path.
-        theirs: the path of beam search.
-    """
+    """One row for each step: the greedy token, its runner-up in the tree of the greedy search, and the token of beam
+    search."""
     rows = []
     for place in range(max(len(ours), len(theirs))):
         row: dict[str, Any] = {"step": place}
@@ -264,7 +249,6 @@ def beam_search(
     return Result(
         {"tree": Canvas(drawing, {"pick": HYPOTHESIS, "step": STEP}), "hypotheses": table, "beam-attention": attention},
         {
-            "beam": beam,
             "most_probable": finished[most].tokens == finished[0].tokens,
             "own": _is_written(run, finished[0].tokens),
             "foreign": Need.OWN_LAYERS not in run.opened.features and bool(trace.src_tokens),
@@ -275,13 +259,7 @@ def beam_search(
 
 
 def _beam_attention(run: Run, tree: BeamTree, place: int) -> tuple[Any, dict[str, Any]]:
-    """Weights of one finished hypothesis, recorded during the search; facts for the text.
-
-    Args:
-        run: what the search repeats.
-        tree: of the search.
-        place: of the hypothesis in `tree.ends`.
-    """
+    """Weights of the finished hypothesis at a place in `tree.ends`, recorded during the search; facts for the text."""
     trace, kind = run.trace, run.trace.kind(aligning_kind(run.trace))
     tokens = tree.hypothesis(tree.ends[place], 0).tokens
     layer = min(run.layer, len(tree.attention[place]) - 1)
@@ -304,13 +282,6 @@ def _is_written(run: Run, tokens: Sequence[int]) -> bool:
     return ours == theirs
 
 
-def _sample(
-    opened: Checkpoint, trace: Trace, sampling: Sampling, seed: int, n: int, *limit: int
-) -> tuple[SampledText, ...]:
-    """Texts sampled from this source or prompt, with the run's interventions."""
-    return sample_again(opened.model, trace, sampling, seed, n, *limit)
-
-
 TEMPERATURE = steps("Output temperature T", decimals(0.1, 3.0, 0.1), 1.0, key="decoding-temperature")
 TOP_K = number("Top-k (0: all)", lambda run: (0, run.trace.logits.shape[-1]), key="decoding-top-k")
 TOP_P = steps("Top-p (1: all)", decimals(0.05, 1.0, 0.05), 1.0, key="decoding-top-p")
@@ -330,7 +301,7 @@ def samples(
 ) -> Result:
     """Sampled texts, and the distribution that one of their tokens was drawn from."""
     sampling, trace = Sampling(temperature, top_k, top_p), run.trace
-    drawn = run.compute(_sample, run.opened, trace, sampling, seed, SAMPLES, *_limit(run))
+    drawn = run.compute(_by_network, run.opened, sample_again, trace, sampling, seed, SAMPLES, *_limit(run))
     one, vocabulary, own = drawn[which - 1], trace.logits.shape[-1], Need.OWN_LAYERS in run.opened.features
     place = min(step or 0, len(one.draws) - 1)
     look = one.draws[place]
@@ -354,7 +325,6 @@ def samples(
             "before": _text(run, one.tokens[:place]),
             "look": look,
             "vocabulary": vocabulary,
-            "own": own,
             "barred": [] if own else _pieces(run, tuple(run.opened.model.barred)),
             "ended": len(one.draws) if place < (step or 0) else None,
         },
@@ -379,13 +349,6 @@ def _draw(pieces: Sequence[str], look: TokenDraw, others: int) -> Candidates:
 
 MARKERS = [{"color": OKABE_ITO[color], "pattern": {"shape": shape}} for color, shape in ((7, "/"), (1, ""), (2, "x"))]
 """of a run and of two temperatures"""
-
-
-def _rerun(opened: Checkpoint, trace: Trace, row: int, temperature: float) -> dict[str, Array]:
-    """The distributions of one row under two temperatures."""
-    return two_temperatures(opened.model, trace, row, temperature)
-
-
 EITHER = steps("Temperature, output or attention", decimals(0.2, 5.0, 0.1), 2.0, key="decoding-either")
 
 
@@ -393,7 +356,7 @@ EITHER = steps("Temperature, output or attention", decimals(0.2, 5.0, 0.1), 2.0,
 def temperatures(run: Run, temperature: float = EITHER, step: int | None = STEP) -> Result:
     """One number as temperature of the output and as temperature of all attentions."""
     row = run.trace.first_written + (step or 0)
-    distributions = run.compute(_rerun, run.opened, run.trace, row, temperature)
+    distributions = run.compute(_by_network, run.opened, two_temperatures, run.trace, row, temperature)
     titles = "this run", f"output: logits / {temperature:g}", f"attention: scores / {temperature:g} everywhere, rerun"
     plain, _, attention = distributions.values()
     best = {int(i) for p in distributions.values() for i in np.argsort(-p)[:5]}
@@ -465,7 +428,6 @@ def cost(run: Run, outcome: dict[str, Any] | None) -> Result:
             "sums": [outcome[name].sum() for name in ("cached", "uncached")] if outcome else None,
             "same": outcome and outcome["same"],
             "n_src": n_src,
-            "config": config,
             "plain": config.kv_heads == heads and config.d_k == config.d_v == config.d_model / heads,
             "window": config.window or run.attention.window,
         },

@@ -7,43 +7,14 @@ import numpy as np
 import pandas as pd
 
 from model.analysis.heads.softmax import softmax_jacobian
-from model.analysis.runs.attributions import (
-    MEASURES,
-    RANDOM_ORDERS,
-    SHARES,
-    Verdict,
-    count_tokens,
-    explained_kind,
-    judge,
-    measure_tokens,
-)
-from model.analysis.runs.gradients import (
-    MOST_ROWS,
-    DistanceGradients,
-    distance_gradients,
-    gradient_times_input,
-    gradients_by_change,
-    loss_gradients,
-    rounding_of_streams,
-    stream_gradients,
-    stream_steps,
-)
-from model.analysis.runs.swapped_weights import NAMES as DISTANCES
-from model.analysis.runs.swapped_weights import (
-    Distances,
-    HeadDistances,
-    ValueEffects,
-    rank_correlation,
-    swap_every_head,
-    swap_weights,
-    zero_values,
-)
+from model.analysis.runs import attributions, gradients, swapped_weights
 from model.background import recurrence
 from model.checkpoints.checkpoint import Checkpoint
 from model.interventions import ResidualOff, UniformAttention, Unscaled
 from model.language import tr
 from model.run import TAUS, Run
 from model.trace import KIND_TITLES, Array, Attention, Trace
+from pages.text import names_in
 from pages.views import Need, OnRequest, Result, answer, is_quick, is_short, view
 from pages.views.chosen_token import QUERY
 from pages.views.controls import choice, menu, steps
@@ -59,12 +30,7 @@ WEIGHTS = {"trained": "as trained", "random": "random, before training"}
 SEED = 0
 """of the random weights"""
 CURVE = np.logspace(-2, 2, 61)
-NAMES = {
-    "gradient": "|gradient × input|",
-    "weights": "attention weights",
-    "norms": "norm-weighted attention",
-    "zeroing": "value zeroing",
-}
+NAMES = names_in("attributions")
 RANDOM = "random order"
 PLAY = ":material/play_arrow:"
 COLOURS = (*OKABE_ITO[:4], "#999999")
@@ -86,7 +52,7 @@ def _seed(weights: str) -> int | None:
     return SEED if weights == "random" else None
 
 
-@view("Through the layers", code=(loss_gradients, stream_gradients), needs=(Need.STREAM,))
+@view("Through the layers", code=(gradients.loss_gradients, gradients.stream_gradients), needs=(Need.STREAM,))
 def layers(run: Run, weights: str = choice("Weights", WEIGHTS, key="gradients_weights")) -> Result:
     """Norm of the gradient after each sub-layer, with and without residual connections and the division."""
     opened, trace, seed = run.opened, run.trace, _seed(weights)
@@ -95,11 +61,13 @@ def layers(run: Run, weights: str = choice("Weights", WEIGHTS, key="gradients_we
     changes |= {"no residual connections": (ResidualOff(),)} if residual else {}
     changes |= {_undone(run.attention): (Unscaled(),)} if divides else {}
     changes |= {"neither": (ResidualOff(), Unscaled())} if residual and divides else {}
-    found = run.compute(gradients_by_change, opened, trace, tuple(changes.values()), seed)
+    found = run.compute(gradients.gradients_by_change, opened, trace, tuple(changes.values()), seed)
     norms = dict(zip(changes, found, strict=True))
     rounding = {}
     if Need.OWN_LAYERS not in opened.features:
-        rounding = {name: run.compute(rounding_of_streams, opened, trace, c, seed) for name, c in changes.items()}
+        rounding = {
+            name: run.compute(gradients.rounding_of_streams, opened, trace, c, seed) for name, c in changes.items()
+        }
     last = trace.sublayers[-1]
     return Result(
         {stack: _stream(trace, stack, norms) for stack in trace.streams} | {"factors": _factors(norms, rounding)},
@@ -135,7 +103,7 @@ def _removes_residual(opened: Checkpoint) -> bool:
 
 def _stream(trace: Trace, stack: str, norms: Mapping[str, Mapping[str, Array]]) -> Lines:
     """Norm of the gradient along one stack's residual stream, a curve a run; the loss is at the right end."""
-    names = [say_label(step) for step in stream_steps(trace, stack)]
+    names = [say_label(step) for step in gradients.stream_steps(trace, stack)]
     curves = {name: of_run[stack] for name, of_run in norms.items()}
     places = np.arange(len(names))
     lines = {
@@ -218,7 +186,6 @@ def jacobian(
         },
         {
             "row": rows[row],
-            "tau": tau,
             "divides": divides,
             "largest": np.abs(found.matrix).max(),
             "sizes": list(zip(found.largest[count:], found.frobenius[count:], strict=True)),
@@ -226,7 +193,7 @@ def jacobian(
     )
 
 
-@view("Over distance", code=(distance_gradients,))
+@view("Over distance", code=(gradients.distance_gradients,))
 def distance(run: Run, weights: str = choice("Weights", WEIGHTS, "random", key="gradients_distance_weights")) -> Result:
     """The gradient over distance: this model on its text, three small models on the letters task."""
     found = run.compute(_distance, run.opened, run.trace, _seed(weights))
@@ -258,13 +225,13 @@ def distance(run: Run, weights: str = choice("Weights", WEIGHTS, "random", key="
             ),
             "factors": _slopes({"this model": (found.distance, found.norm)} | means),
         },
-        {"rows": rows, "counted": min(rows, MOST_ROWS)},
+        {"rows": rows, "counted": min(rows, gradients.MOST_ROWS)},
         {"pairs": found.pairs} | {f"{name}_each_seed": of_seeds[title][1] for name, title in LETTER_MODELS.items()},
     )
 
 
-def _distance(opened: Checkpoint, trace: Trace, seed: int | None) -> DistanceGradients:
-    *_, found = distance_gradients(opened, trace, seed)
+def _distance(opened: Checkpoint, trace: Trace, seed: int | None) -> gradients.DistanceGradients:
+    *_, found = gradients.distance_gradients(opened, trace, seed)
     return found
 
 
@@ -297,7 +264,7 @@ OVER = choice("Tokens are removed for", {"row": "this row", "all": "all rows"}, 
 
 def _layer(run: Run) -> int:
     """The chosen one; the last one where the explained attention has none of this number."""
-    kind = explained_kind(run.opened)
+    kind = attributions.explained_kind(run.opened)
     return run.layer if run.layer in kind.layers else kind.layers[-1]
 
 
@@ -305,40 +272,38 @@ def _rows(run: Run, row: int, over: str) -> list[int]:
     return list(range(len(run.trace.next_ids))) if over == "all" else [row]
 
 
-def _judge(run: Run, row: int, removal: str, over: str) -> Iterator[tuple[float, Verdict]]:
-    for verdict in judge(run.opened, run.trace, _layer(run), _rows(run, row, over), removal):
-        yield verdict.done, verdict
-
-
-def _is_short(run: Run, over: str) -> bool:
-    return over == "row" and is_short(run)
-
-
 MEASURE = OnRequest(
     "Measure and remove tokens",
     "gradients_measure",
-    _judge,
+    lambda run, row, removal, over: (
+        (verdict.done, verdict)
+        for verdict in attributions.judge(run.opened, run.trace, _layer(run), _rows(run, row, over), removal)
+    ),
     lambda run, row, removal, over: (run.trace, _layer(run), _rows(run, row, over), removal),
     icon=PLAY,
-    at_once=_is_short,
+    at_once=lambda run, over: over == "row" and is_short(run),
 )
 
 
 @view(
     "Does attention explain?",
-    code=(gradient_times_input, measure_tokens, judge),
+    code=(gradients.gradient_times_input, attributions.measure_tokens, attributions.judge),
     needs=(Need.MATRICES,),
     on_request=MEASURE,
 )
 def explanation(
-    run: Run, row: int = PREDICTED, removal: str = REMOVAL, over: str = OVER, outcome: Verdict | None = None
+    run: Run,
+    row: int = PREDICTED,
+    removal: str = REMOVAL,
+    over: str = OVER,
+    outcome: attributions.Verdict | None = None,
 ) -> Result:
     """Four measures of what each token mattered for one prediction, and tokens removed in their order."""
-    trace, kind, rows = run.trace, explained_kind(run.opened), _rows(run, row, over)
-    facts = {"done": outcome is not None, "over": over, "rows": len(rows), "removal": removal}
+    trace, kind, rows = run.trace, attributions.explained_kind(run.opened), _rows(run, row, over)
+    facts = {"done": outcome is not None, "rows": len(rows), "removal": removal}
     if outcome is None:
         return Result(facts=facts)
-    count = count_tokens(kind, trace, row)
+    count = attributions.count_tokens(kind, trace, row)
     tokens = labels(trace.streams[kind.keys].tokens.labels[:count])
     measured = {name: values[rows.index(row), :count] for name, values in outcome.measures.items()}
     shares = {NAMES[name]: values / values.sum() if values.sum() else values for name, values in measured.items()}
@@ -358,7 +323,7 @@ def explanation(
             "layer": _layer(run),
             "deep": len(kind.layers) > 1,
             "best": best,
-            "random_orders": RANDOM_ORDERS,
+            "random_orders": attributions.RANDOM_ORDERS,
         },
         {f"measured_{name}": values for name, values in measured.items()}
         | {name: getattr(outcome, name) for name in ("log_p", "agreement")},
@@ -366,23 +331,18 @@ def explanation(
 
 
 def _removal(curves: Array, side: int, names: Sequence[str], title: str) -> Lines:
-    """Log p of the predicted tokens over the share of the tokens that are removed or put back, in one range for both.
-
-    Args:
-        curves: (order, 2, share) in nats, as in `Verdict`.
-        side: 0: deletion, 1: insertion.
-        names: of the orders.
-        title: of the x axis.
-    """
+    """Log p of the predicted tokens over the share of the tokens that are removed (side 0) or put back (side 1), in one
+    range for both. The curves are (order, 2, share) in nats, as in `Verdict`."""
     lines = {
-        name: Line(SHARES, values, **style) for name, values, style in zip(names, curves[:, side], STYLES, strict=True)
+        name: Line(attributions.SHARES, values, **style)
+        for name, values, style in zip(names, curves[:, side], STYLES, strict=True)
     }
     low = min(float(curves.min()), -1e-3)
     layout = {"yaxis": {"range": [1.05 * low, -0.05 * low]}}
     return Lines(lines, (title, "log p, nats"), ".4f", height=400, marks=[Mark(y=0)], layout=layout)
 
 
-def _verdict(verdict: Verdict, names: Sequence[str]) -> pd.DataFrame:
+def _verdict(verdict: attributions.Verdict, names: Sequence[str]) -> pd.DataFrame:
     """A line an order: how good it is, and Spearman's rank correlation with the other measures; means over the rows."""
     defined = np.isfinite(verdict.agreement)
     agreement = np.where(defined, verdict.agreement, 0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
@@ -390,7 +350,7 @@ def _verdict(verdict: Verdict, names: Sequence[str]) -> pd.DataFrame:
     table = pd.DataFrame({"ordered by": names})
     table["deletion: log p lost"] = verdict.deletion.mean(axis=0)
     table["insertion: log p gained"] = verdict.insertion.mean(axis=0)
-    for name, column in zip(MEASURES, agreement.T, strict=True):
+    for name, column in zip(attributions.MEASURES, agreement.T, strict=True):
         table[f"ρ with {name}"] = np.append(column, np.nan)
     table.attrs["floats"] = "%.3f"
     return table
@@ -400,13 +360,11 @@ SEEDS = tuple(range(20))
 WAYS = {"uniform": "Uniform", "permuted": "Shuffled"}
 SHORT = {"tv": "Total variation", "jsd": "Jensen-Shannon"}
 EXPLAINED = (Need.CROSS_ATTENTION, Need.OWN_LAYERS)
-
-
-def _places(run: Run) -> dict[str, str]:
-    return {"head": say_label(f"Layer {run.layer}, head {run.head}"), "kind": tr("Every head of this kind")}
-
-
-WHICH = choice("Replace the weights of", _places, key="explain_which")
+WHICH = choice(
+    "Replace the weights of",
+    lambda run: {"head": say_label(f"Layer {run.layer}, head {run.head}"), "kind": tr("Every head of this kind")},
+    key="explain_which",
+)
 WAY = choice(
     "Replaced by",
     lambda _, which: say_options(WAYS) if which == "kind" else {},
@@ -415,26 +373,24 @@ WAY = choice(
 DISTANCE = choice("Distance", lambda _, which: say_options(SHORT) if which == "kind" else {}, key="explain_distance")
 
 
-def _swap(run: Run, which: str) -> Iterator[tuple[float, list[Distances] | HeadDistances]]:
+def _swap(
+    run: Run, which: str
+) -> Iterator[tuple[float, list[swapped_weights.Distances] | swapped_weights.HeadDistances]]:
     if which == "kind":
-        for heads in swap_every_head(run.opened, run.trace, run.kind):
+        for heads in swapped_weights.swap_every_head(run.opened, run.trace, run.kind):
             yield heads.done, heads
         return
-    swaps: list[Distances] = []
-    for one in swap_weights(run.opened, run.trace, run.kind, run.layer, run.head, SEEDS):
+    swaps: list[swapped_weights.Distances] = []
+    for one in swapped_weights.swap_weights(run.opened, run.trace, run.kind, run.layer, run.head, SEEDS):
         swaps.append(one)
         yield len(swaps) / (1 + len(SEEDS)), swaps
-
-
-def _swapped(run: Run, which: str) -> tuple:
-    return (run.trace, run.kind) if which == "kind" else (run.trace, run.kind, run.layer, run.head)
 
 
 SWAP = OnRequest(
     "Replace the weights",
     "explain_swap",
     _swap,
-    _swapped,
+    lambda run, which: (run.trace, run.kind) if which == "kind" else (run.trace, run.kind, run.layer, run.head),
     icon=PLAY,
     at_once=lambda run, which: which == "head" and is_quick(run),
 )
@@ -442,7 +398,7 @@ SWAP = OnRequest(
 
 @view(
     "Other weights, same output?",
-    code=(swap_weights, swap_every_head),
+    code=(swapped_weights.swap_weights, swapped_weights.swap_every_head),
     needs=EXPLAINED,
     on_request=SWAP,
 )
@@ -451,14 +407,14 @@ def other_weights(
     which: str = WHICH,
     way: str | None = WAY,
     distance: str | None = DISTANCE,
-    outcome: list[Distances] | HeadDistances | None = None,
+    outcome: list[swapped_weights.Distances] | swapped_weights.HeadDistances | None = None,
 ) -> Result:
     """How far the output moves when the weights of a head, or of each head of a kind, are replaced."""
-    facts = {"kind": KIND_TITLES[run.kind], "done": outcome is not None, "which": which, "seeds": len(SEEDS)}
+    facts = {"kind": KIND_TITLES[run.kind], "done": outcome is not None, "seeds": len(SEEDS)}
     if outcome is None:
         return Result(facts=facts)
     if which == "head":
-        every = {name: np.array([getattr(one, name) for one in outcome]) for name in DISTANCES}
+        every = {name: np.array([getattr(one, name) for one in outcome]) for name in swapped_weights.NAMES}
         table = _one_head(outcome)
         moved = {name: row.to_numpy(float) for name, row in table.set_index("swapped for").iterrows()}
         bars = Bars([*table.columns[1:]], moved, ("", "distance, mean"), number=".4f", what="distance", height=320)
@@ -477,7 +433,6 @@ def other_weights(
         "below": int((output < moved).sum()),
         "heads": output.size,
         "strongest": (int(layer), int(head), output.max()),
-        "way": way,
     }
     everything = {
         f"{name}_{measure}": array
@@ -487,7 +442,7 @@ def other_weights(
     return Result({"swaps": chart}, facts, everything)
 
 
-def _one_head(swaps: list[Distances]) -> pd.DataFrame:
+def _one_head(swaps: list[swapped_weights.Distances]) -> pd.DataFrame:
     """How far weights and output moved, with uniform weights and in the median of the shuffles."""
     uniform = next(one.means for one in swaps if isinstance(one.intervention, UniformAttention))
     shuffled = pd.DataFrame([one.means for one in swaps if not isinstance(one.intervention, UniformAttention)])
@@ -500,29 +455,32 @@ def _one_head(swaps: list[Distances]) -> pd.DataFrame:
     return pd.DataFrame({"swapped for": list(rows), **columns})
 
 
-def _zero(run: Run) -> Iterator[tuple[float, ValueEffects]]:
-    for effects in zero_values(run.opened, run.trace, run.kind, run.layer, run.head):
-        yield float(np.isfinite(effects.change).mean()), effects
-
-
 ZERO = OnRequest(
     "Zero each key's value",
     "explain_zero",
-    _zero,
+    lambda run: (
+        (float(np.isfinite(effects.change).mean()), effects)
+        for effects in swapped_weights.zero_values(run.opened, run.trace, run.kind, run.layer, run.head)
+    ),
     lambda run: (run.trace, run.kind, run.layer, run.head),
     icon=PLAY,
     at_once=is_quick,
 )
 
 
-@view("Value zeroing", code=(zero_values, rank_correlation), needs=EXPLAINED, on_request=ZERO)
-def value_zeroing(run: Run, outcome: ValueEffects | None = None) -> Result:
+@view(
+    "Value zeroing",
+    code=(swapped_weights.zero_values, swapped_weights.rank_correlation),
+    needs=EXPLAINED,
+    on_request=ZERO,
+)
+def value_zeroing(run: Run, outcome: swapped_weights.ValueEffects | None = None) -> Result:
     """What each key's value contributes, beside the attention weight on it."""
     if outcome is None:
         return Result(facts={"done": False})
     keys = labels(run.attention.key_tokens)
     weights, shares = run.attention.pattern[run.head].mean(axis=0), outcome.share.mean(axis=0)
-    rank = rank_correlation(weights, shares)
+    rank = swapped_weights.rank_correlation(weights, shares)
     table = pd.DataFrame(
         {
             "position": range(len(keys)),

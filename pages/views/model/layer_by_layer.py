@@ -8,6 +8,7 @@ import pandas as pd
 from model.analysis.stream import residual_stream
 from model.analysis.stream.logit_lens import LogitLens, logit_lens
 from model.analysis.stream.residual_stream import NormSteps, StreamMeasures, measure_stream
+from model.analysis.written import shares_of_last
 from model.language import Sentence, sentence, tr
 from model.network.feed_forward import FeedForward
 from model.network.residual import Residual
@@ -21,6 +22,7 @@ from viz.forms import Bars, Line, Lines, Map, Maps, Scale, Strips, Table
 from viz.heatmap import row_names
 from viz.labels import say_label
 from viz.latex import block_equation, latex_number, multiplied, signed
+from viz.river import River
 from viz.special.layer_by_layer import MEASURES, StreamPath
 from viz.special.logit_lens import lens_grid, lens_map
 from viz.theme import OKABE_ITO, SIGNED
@@ -31,7 +33,7 @@ PIECES = 5
 COSINE = Scale(-1, 1, SIGNED, "cosine<br>−1 to 1")
 
 
-def _rows(run: Run, stack: str) -> dict[int, str]:
+def rows_of(run: Run, stack: str) -> dict[int, str]:
     """The tokens of a stack by position; in a decoder with what each row predicts."""
     stream = run.trace.streams[stack]
     return dict(enumerate(row_names(stream.tokens.labels, stream.following.labels if stream.following else None)))
@@ -46,19 +48,15 @@ def _last_stack(run: Run) -> str:
     return list(run.trace.streams)[-1]
 
 
-def _first_stack(run: Run) -> str:
-    """The one to begin with: that of the token that a person chose, or else the last one."""
-    return _last_stack(run) if run.query is None else run.stream.name
-
-
 STACK = choice(
     "Stack",
     lambda run: {name: say_label(name.title()) for name in run.trace.streams},
-    _first_stack,
+    # That of the token that a person chose, or else the last one.
+    lambda run: _last_stack(run) if run.query is None else run.stream.name,
     key="layers_stack",
     follows=True,
 )
-TOKEN = menu("Token", _rows, lambda run, stack: row_in(run, stack), key="layers_token", follows=True)
+TOKEN = menu("Token", rows_of, lambda run, stack: row_in(run, stack), key="layers_token", follows=True)
 STEP = menu(
     "Step",
     lambda run, stack: dict(enumerate(map(say_label, _measured(run, stack).steps))),
@@ -73,14 +71,14 @@ MEASURE = menu(
 )
 
 
-@view("Path of a token", code=(Residual, FeedForward, residual_stream.residual_stream, measure_stream))
+@view("Path of a token", code=(Residual, FeedForward, residual_stream.residual_stream, measure_stream, shares_of_last))
 def path(run: Run, stack: str = STACK, token: int = TOKEN, step: int = STEP, measure: str = MEASURE) -> Result:
     """Lengths, shares and cosines of one token after every sub-layer, and one of these measures for all tokens."""
     measured, sublayers = _measured(run, stack), run.trace.sublayers
     picture = StreamPath(
         measures={name: getattr(measured, name) for name in (*MEASURES, "added")},
         steps=measured.steps,
-        rows=list(_rows(run, stack).values()),
+        rows=list(rows_of(run, stack).values()),
         tokens=run.trace.streams[stack].tokens.labels,
         chosen=(token, step),
         shown=measure,
@@ -88,15 +86,36 @@ def path(run: Run, stack: str = STACK, token: int = TOKEN, step: int = STEP, mea
     )
     first = next((sublayer for sublayer in sublayers if sublayer.norm), sublayers[0])
     norm = first.norm or first.result_norm
+    river = _river(run, stack, token, step)
     return Result(
-        {"path": picture},
+        {"path": picture} | ({"river": river} if river else {}),
         {
+            "river": bool(river),
+            "token": run.trace.streams[stack].tokens.labels[token],
+            "most": river and (river.names[int(river.shares.argmax())], float(river.shares.max())),
             "placement": first.placement,
             "norm": norm.kind if norm else "Norm",
             "multiplier": sublayers[-1].multiplier,
-            "own": run.checkpoint is not None and Need.OWN_LAYERS in run.checkpoint.features,
         },
         {"stream": residual_stream.residual_stream(run.trace, stack)},
+    )
+
+
+def _river(run: Run, stack: str, token: int, step: int) -> River | None:
+    """What each sub-layer wrote of the token's last vector; None where the stream could not be read to its end."""
+    try:
+        shares = run.compute(shares_of_last, run.trace, stack, token)
+    except ValueError:
+        return None
+    sublayers, steps = run.trace.streams[stack].sublayers, [*map(say_label, _measured(run, stack).steps)]
+    after = [say_label("last norm")] if shares[-1] else []
+    return River(
+        names=steps + after,
+        shares=shares[: len(steps) + len(after)],
+        above=[False, *(one.name != "feed_forward" for one in sublayers), *(True for _ in after)],
+        chosen=step,
+        chooses=[*({"step": number} for number in range(len(steps))), *({} for _ in after)],
+        sets={"step": STEP},
     )
 
 
@@ -135,7 +154,6 @@ def inside(run: Run, stack: str = STACK, token: int = TOKEN, step: int = STEP, d
             "of_input": step == 0,
             "layer": sublayer.layer,
             "name": sublayer.name,
-            "stack": stack,
             "count": len(strips),
             "width": len(vectors["x, input"]),
             "norm": norm.kind if norm else "",
@@ -199,9 +217,10 @@ def lens(run: Run, stack: str = STACK, token: int = TOKEN, every: bool | None = 
     """The last stack's residual stream read by the output matrix: one row as tokens, then all rows as a map."""
     if every is None:
         return Result(facts={"is_read": False})
-    read, tokenizer, rows = run.compute(logit_lens, run.opened, run.trace), run.opened.tokenizer, _rows(run, stack)
+    read, tokenizer, rows = run.compute(logit_lens, run.opened, run.trace), run.opened.tokenizer, rows_of(run, stack)
     at = np.arange(len(read.steps)) if every else np.flatnonzero(read.ends)
-    steps = [_step_label(read.steps[i], every) for i in at]
+    each = (read.steps[i] for i in at)
+    steps = [say_label(one if every or one == residual_stream.INPUT else f"layer {one.split()[0]}") for one in each]
     final = tokenizer.tokens(read.predicted.tolist())
     tops = [tokenizer.tokens(read.top[i, token].tolist()) for i in at]
     names = list(rows.values()), final
@@ -220,7 +239,6 @@ def lens(run: Run, stack: str = STACK, token: int = TOKEN, every: bool | None = 
             "shares": read.probabilities[at, token].sum(axis=-1),
             "apart": read.difference,
             "post": run.opened.config.norm == "post",
-            "tied": run.opened.config.tie_embeddings,
             "norm": norm.kind if norm else "",
             **_head(run),
         },
@@ -232,10 +250,6 @@ def _head(run: Run) -> dict[str, object]:
     """Facts about what turns the last vectors into logits."""
     head = run.opened.logits_head
     return {"head": head, "scale": latex_number(head.scale, 4)}
-
-
-def _step_label(step: str, every: bool) -> str:
-    return say_label(step if every or step == residual_stream.INPUT else f"layer {step.split()[0]}")
 
 
 def _curves(read: LogitLens, at: Array, position: int, steps: Sequence[str], vocabulary: int) -> dict[str, Lines]:
@@ -307,8 +321,7 @@ def neurons(run: Run, stack: str = STACK, token: int = TOKEN, step: int = STEP, 
         {
             "read": True,
             "layer": sublayer.layer,
-            "stack": stack,
-            "row": _rows(run, stack)[token],
+            "row": rows_of(run, stack)[token],
             "active": int((hidden > 0).sum()),
             "size": len(hidden),
             "count": len(top),
@@ -316,7 +329,6 @@ def neurons(run: Run, stack: str = STACK, token: int = TOKEN, step: int = STEP, 
             "apart": terms.error,
             "last": last,
             "biased": bool(run.opened.second_matrix(stack, sublayer.layer)[1].any()),
-            "gated": config.gated,
             "relu": config.activation == "relu",
             "function": activation(config.activation).latex,
             **_head(run),
@@ -384,8 +396,7 @@ def parameters(run: Run) -> Result:
     table = pd.DataFrame([*lines, whole], columns=["block", *BLOCKS]).astype(dict.fromkeys(BLOCKS, float))
     table["of the model"] = table["together"] / total
     formats = dict.fromkeys(BLOCKS, ",") | {"of the model": "percent"}
-    own = Need.OWN_LAYERS in run.opened.features
-    return Result({"parameters": Table(table, formats=formats)}, {"config": run.opened.config, "own": own})
+    return Result({"parameters": Table(table, formats=formats)})
 
 
 def _in_words(run: Run, stack: str, step: int) -> Sentence:

@@ -3,13 +3,12 @@
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from model.analysis.heads.sharpness import CHOICES, ONE_KEY, mean_sharpness, measure_sharpness
-from model.background.sizes import Work, break_even, count_parameters, multiply_adds, work_by_length
+from model.background.sizes import break_even, count_parameters, multiply_adds, work_by_length
 from model.background.table_3 import rounded_millions
 from model.checkpoints.card import evaluate_command, in_digits
 from model.checkpoints.checkpoint import Checkpoint
@@ -20,8 +19,9 @@ from model.network.encoder_decoder import Transformer
 from model.run import Run
 from model.trace import KIND_TITLES, SUBLAYER_TITLES
 from pages.views import Need, Result, answer, view
+from pages.views.model import whole_model
 from pages.views.shared import COUNTED, card_of, is_outdated
-from viz.forms import Bars, Document, Line, Lines, Map, Maps, Mark, Scale, Table
+from viz.forms import Document, Line, Lines, Map, Maps, Mark, Scale, Table
 from viz.labels import TYPED, say_label
 from viz.latex import signed
 from viz.special.model_card import ATTENTION, COLOURS, amount, lengths_to_plot, log_axes, percentages
@@ -30,10 +30,6 @@ from viz.theme import WEIGHTS
 DASHES = "solid", "dash", "dot", "dashdot"
 LOCALIZED = ","
 """format of large integers in tables"""
-
-
-def _work(run: Run) -> dict[str, Work]:
-    return multiply_adds(run.opened.config, len(run.trace.src_tokens), len(run.trace.tgt_tokens))
 
 
 def _load_seconds(opened: Checkpoint) -> float:
@@ -57,26 +53,30 @@ def _weights_size(files: Mapping[str, int]) -> int:
 
 
 @view("In short", code=(Transformer.parameters_by_part, Transformer.parameters_by_block))
-def summary(run: Run) -> Result:
-    """The first score, the sizes, and the parameters of each part."""
+def summary(run: Run, at: str = whole_model.AT, off: str = whole_model.OFF) -> Result:
+    """The model itself with the parameters of every box, the first score, and the sizes."""
     card = card_of(run)
     score = next((score for score in card.scores if not score.metric.endswith((" BLEU", "chrF2"))), None)
-    parameters = sum(run.opened.parameters_by_part().values())
+    parameters, kinds = sum(run.opened.parameters_by_part().values()), parameters_by_kind(run.opened)
     facts = {
         "outdated": is_outdated(run, card),
-        "departures": run.opened.departures,
         "score": {"metric": score.metric, "dataset": score.dataset} if score else None,
         "value": in_digits(score.metric, score.value, score.plus_minus) if score else "",
         "parameters": parameters,
         "short": amount(parameters),
+        "kinds": [(kind, amount(count), count / parameters) for kind, count in kinds.items()],
         "megabytes": _weights_size(card.files) / 1e6,
         "seconds": _loading(run),
     }
-    return Result({"parameters": parameter_bars(run.opened)}, facts)
+    numbers = {"parameters_names": np.array([*kinds]), "parameters_parameters": np.array([*kinds.values()])}
+    if whole_model.figure.missing(run):
+        return Result(facts=facts | {"drawn": False}, numbers=numbers)
+    drawn = whole_model.draw_model(run, at, off, counts=True)
+    return Result({"model": drawn.shows["whole_model"]}, facts | {"drawn": True}, numbers, drawn=drawn.drawn)
 
 
-def parameter_bars(opened: Checkpoint) -> Bars:
-    """A bar for each part: what lies outside the layers, and what all layers have together."""
+def parameters_by_kind(opened: Checkpoint) -> dict[str, int]:
+    """How many parameters each kind of part has: what lies outside the layers, and in all layers together."""
     outside = opened.parameters_by_part()
     counts = {part: outside[part] for part in ("embeddings", "positions") if outside[part]}
     for block in opened.parameters_by_block().values():
@@ -85,26 +85,15 @@ def parameter_bars(opened: Checkpoint) -> Bars:
     counts |= {"output": outside["output"]} if outside["output"] else {}
     if rest := sum(outside.values()) - sum(counts.values()):
         counts["last norms of the stacks"] = rest
-    return Bars(
-        [say_label(SUBLAYER_TITLES.get(part, part)) for part in counts],
-        {"parameters": np.array([*counts.values()], float)},
-        ("part", "parameters"),
-        number=",.0f",
-        what="part",
-        height=360,
-        layout={"showlegend": False},
-    )
+    return {say_label(SUBLAYER_TITLES.get(part, part)): count for part, count in counts.items()}
 
 
 def _work_by_length(lengths: np.ndarray, work: np.ndarray, n: int, longest: int, even: float) -> Lines:
-    """Multiply-adds over the length, both axes logarithmic.
+    """Multiply-adds, (4, length) in the order of COLOURS, over the tokens of source and of target, both axes
+    logarithmic.
 
-    Args:
-        lengths: tokens of source and of target.
-        work: (4, length), in the order of COLOURS.
-        n: the current source's tokens.
-        longest: positions that the model has.
-        even: the length at which attention costs as much as projections and feed-forward together.
+    Marked are `n`, the current source's tokens, the `longest` text that the model has positions for, and the length
+    `even`, at which attention costs as much as projections and feed-forward together.
     """
     lines = {
         # Plotly has no 64-bit integers; a float holds these exactly.
@@ -162,7 +151,12 @@ def configuration(run: Run) -> Result:
     rows = {name: {**asdict(one), "d_k": one.d_k} for name, one in configs.items()}
     fields = list(dict.fromkeys(field for values in rows.values() for field in values))
     counts = dict(zip(configs, (parts, *paper.values()), strict=True))
-    written = {name: [_setting(row.get(field, "")) for field in fields] for name, row in rows.items()}
+    # As the file of the configuration has it, but for the decimal sign.
+    settings = {name: [row.get(field, "") for field in fields] for name, row in rows.items()}
+    written = {
+        name: [tr(Numeral(one)) if isinstance(one, float) else str(one) for one in own]
+        for name, own in settings.items()
+    }
     named = list(dict.fromkeys(part for count in counts.values() for part in count))
     columns = {
         name: np.array([*(count.get(part, np.nan) for part in named), sum(count.values())], float)
@@ -199,16 +193,12 @@ def configuration(run: Run) -> Result:
     )
 
 
-def _setting(value: Any) -> str:
-    """Of a configuration, as its file has it, but for the decimal sign."""
-    return tr(Numeral(value)) if isinstance(value, float) else str(value)
-
-
 @view("This sentence's work", code=(multiply_adds, break_even, count_parameters))
 def work_of_sentence(run: Run) -> Result:
     """Multiply-adds over the length of the text, and those of one pass over the current sentence, one row per part."""
-    works, config = _work(run), run.opened.config
-    even, n = break_even(config), len(next(iter(run.trace.streams.values())).tokens)
+    config, trace = run.opened.config, run.trace
+    works = multiply_adds(config, len(trace.src_tokens), len(trace.tgt_tokens))
+    even, n = break_even(config), len(next(iter(trace.streams.values())).tokens)
     lengths = lengths_to_plot(n, config.max_len, even)
     by_length = work_by_length(config, lengths.tolist())["multiply_adds"]
     pairs = sum(work.scores + work.weighted for work in works.values())
@@ -226,7 +216,6 @@ def work_of_sentence(run: Run) -> Result:
     )
     facts = {
         "total": sum(totals),
-        "config": config,
         "as_in_paper": config.kv_heads * config.d_k == config.kv_heads * config.d_v == config.d_model,
         "even": even,
         "share": 100 * pairs / sum(totals),
@@ -281,7 +270,5 @@ def one_line(run: Run) -> Result:
         facts=facts
         | {
             "layers": config.n_encoder_layers + config.n_decoder_layers,
-            "heads": config.n_heads,
-            "width": config.d_model,
         }
     )

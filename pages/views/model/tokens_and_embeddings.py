@@ -13,10 +13,11 @@ from model.needs import Need
 from model.network.embedding import InputEmbedding
 from model.run import Run
 from model.trace import Stream
+from pages.text import names_in
 from pages.views import Result, answer, view
 from pages.views.chosen_token import row_in
 from pages.views.controls import choice, number
-from pages.views.shared import input_titles
+from pages.views.shared import follows_formula, input_titles
 from viz import theme
 from viz.candidates import Candidates
 from viz.drawing import Drawing
@@ -29,11 +30,7 @@ from viz.tokens import as_plotly, labels, visible
 
 SIDES = {"encoder": "source", "decoder": "target"}
 HUES = {"source": theme.ENCODER, "target": theme.DECODER}
-READERS = {
-    "Source": later("the tokens that the encoder reads"),
-    "Target": later("the tokens that the decoder reads, start token first"),
-    "Text": later("the tokens that the model reads"),
-}
+READERS = names_in("readers")
 """label of a stream -> what its chips are"""
 
 
@@ -117,14 +114,11 @@ def _matrices(run: Run) -> dict[str, object]:
     """Facts about what the model has of the paper's sections 3.4 and 3.5."""
     config, features, scale = run.opened.config, run.opened.features, run.opened.embedding_scale
     return {
-        "width": config.d_model,
-        "tied": config.tie_embeddings,
         "two_texts": Need.CROSS_ATTENTION in features,
         "scale": scale,
         "root": math.isclose(scale, math.sqrt(config.d_model), rel_tol=1e-5),
         "table": Need.ADDED_POSITIONS in features,
         "types": Need.ADDED_TYPES in features,
-        "positions": config.positions,
     }
 
 
@@ -161,7 +155,6 @@ def neighbours(run: Run, side: str = SIDE, position: int = POSITION) -> Result:
     return Result(
         {"neighbours": _cosines(nearest, HUES[side])},
         {
-            "position": position,
             "piece": describe_piece(piece),
             "id": piece.id,
             "count": len(nearest),
@@ -198,8 +191,9 @@ def all_tokens(run: Run, side: str = SIDE) -> Result:
     stream = _stream(run, side)
     terms, titles = stream.embedded.terms, input_titles(run.opened, stream.embedded)
     maps = dict(zip(titles.values(), terms.values(), strict=True))
-    picture = VectorMaps(maps=maps, tokens=stream.tokens.labels).draw()
-    return Result({"all": picture}, {"high": theme.symmetric_range(*terms.values())[1]}, terms)
+    picture = VectorMaps(maps=maps, tokens=stream.tokens.labels, waves=follows_formula(run))
+    facts = {"high": picture.limits[1], "beyond": picture.beyond, "waves": picture.waves}
+    return Result({"all": picture.draw()}, facts, terms)
 
 
 @view("Pieces and bytes", code=(vocabulary.spell,))
@@ -214,5 +208,4 @@ def one_line(run: Run) -> Result:
     """Words, tokens, and the size of the vector behind each."""
     stream = next(iter(run.trace.streams.values()))
     width = stream.embedded.embedding.shape[-1]
-    facts = {"words": len(run.trace.source.split()), "tokens": len(stream.tokens), "width": width}
-    return Result(facts=facts | {"vocabulary": run.opened.config.vocab_size})
+    return Result(facts={"words": len(run.trace.source.split()), "tokens": len(stream.tokens), "width": width})

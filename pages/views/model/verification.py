@@ -1,6 +1,6 @@
 """Verification: the claims that every picture shows what the model computed, measured on this run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from model.proof.measures import Case
 from model.proof.rerun_measures import causality
 from model.proof.steps import READ, verify_steps
 from model.trace import CHAIN_TOLERANCE, Trace
-from pages.views import Need, OnRequest, Result, Run, answer, view
+from pages.views import OnRequest, Result, Run, answer, view
 from viz.forms import Table
 from viz.labels import say_label
 from viz.special.verification import ClaimRow, errors_chart
@@ -44,14 +44,10 @@ def _case(run: Run) -> Case:
     return Case(run.opened, run.trace, run.kind, run.layer, run.head)
 
 
-def _measure_slow(run: Run) -> Iterator[tuple[float, Measured]]:
-    return measure_claims(_case(run), _slow(run))
-
-
 SLOW = OnRequest(
     "Also measure the claims that run the model many times",
     "claims-slow",
-    _measure_slow,
+    lambda run: measure_claims(_case(run), _slow(run)),
     lambda run: (run.opened, run.trace) if _slow(run) else None,
 )
 
@@ -96,13 +92,11 @@ def errors(run: Run, outcome: Measured | None = None) -> Result:
     notes = run.trace.notes
     facts = {
         "made": len(made),
-        "departures": run.opened.departures,
         "waiting": len(MEASURABLE) - len(measured),
         "broken": [f"{result.claim.label}, {result.claim.title}" for result in made if not result.holds],
         "exact": sum(result.error == 0 for result in made),
         "worst": max((result.error for result in made), default=0.0),
         "double": max((result.double for result in made if result.double is not None), default=None),
-        "own": Need.OWN_LAYERS in run.opened.features,
         "claims": len({claim.number for claim in CLAIMS}),
         "by_tests": [claim.label for claim in CLAIMS if not claim.measure],
         "gaps": gaps,

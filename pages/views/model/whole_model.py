@@ -1,7 +1,7 @@
 """The whole model: figure 1 of the paper with the numbers of this run, and a token that travels through it."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from pages.views.model.decoding import STEP as DECODING_STEP
 from pages.views.model.tokens_and_embeddings import POSITION, SIDE
 from pages.views.part_pictures import part_label
 from pages.views.words import blocks_of
-from viz.canvas.whole_model import TITLES, About, StackRow, Switched, whole_model
+from viz.canvas.whole_model import About, StackRow, Switched, parts, whole_model
 from viz.forms import Bars, Canvas
 from viz.labels import say_label
 from viz.tokens import labels
@@ -37,14 +37,14 @@ SUMS = ("add", "add_norm", "norm")
 """boxes whose switches are those of their sub-layer"""
 AT = pictured("Box and tokens", lambda _: ("", "decoder.softmax~1~1"), key="whole_at")
 """name of the box, and the position in each stack"""
-
-
-def _one_off(run: Run) -> str:
-    last = list(run.trace.streams)[-1]
-    return encode((SublayerOff(last, 0, "feed_forward"), ResidualOff(last, 0, "feed_forward")))
-
-
-OFF = pictured("What is switched off", lambda run: ("", _one_off(run)), key="whole_off")
+OFF = pictured(
+    "What is switched off",
+    lambda run: (
+        "",
+        encode([make([*run.trace.streams][-1], 0, "feed_forward") for make in (SublayerOff, ResidualOff)]),
+    ),
+    key="whole_off",
+)
 """as links have changes"""
 LAYERS_TAB = choice("Tab", ("Inside one sub-layer", "Logit lens", "Neurons"), key="layers_tab")
 OPENS = {
@@ -94,15 +94,10 @@ def _switched(run: Run, off: str) -> tuple[Run, tuple[Intervention, ...], str]:
     return run.forced(*run.trace.interventions, *changes) if changes else run, changes, problem
 
 
-def _each_off(run: Run) -> Iterator[tuple[float, dict[str, float]]]:
-    for each in switch_off_each(run.opened, run.trace):
-        yield 1 - np.isnan([*each.values()]).mean(), each
-
-
 EACH_OFF = OnRequest(
     "Switch off each in turn",
     "whole-each-off",
-    _each_off,
+    lambda run: ((1 - np.isnan([*each.values()]).mean(), each) for each in switch_off_each(run.opened, run.trace)),
     lambda run: (run.opened, run.trace),
     at_once=is_quick,
 )
@@ -117,6 +112,11 @@ def _code(run: Run) -> tuple:
 @view("Figure 1, alive", code=_code, reads=EACH_OFF, needs=NEEDS)
 def figure(run: Run, at: str = AT, off: str = OFF, outcome: dict[str, float] | None = None) -> Result:
     """Every box of the model with what it does to the chosen tokens, under the switches as they are."""
+    return draw_model(run, at, off, outcome)
+
+
+def draw_model(run: Run, at: str, off: str, outcome: dict[str, float] | None = None, counts: bool = False) -> Result:
+    """The same, for other pages, too; with `counts` a box says at first how many parameters it has."""
     switched, changes, problem = _switched(run, off)
     trace, boxes = switched.trace, _boxes(switched)
     box, positions = _place(switched, boxes, at)
@@ -134,6 +134,7 @@ def figure(run: Run, at: str = AT, off: str = OFF, outcome: dict[str, float] | N
         about={box.name: _about(run, box) for box in boxes},
         memory=_memory_length(boxes, trace),
         switched=states,
+        counts=counts,
         title=f"{shown_name(trace.checkpoint)} {trace.checkpoint_hash[:8]}, {say_label('the whole model')}",
     )
     moves = {"move": AT, "switch": {"at": AT, "off": OFF}, "open": {"at": AT} | OPENS}
@@ -146,9 +147,8 @@ def figure(run: Run, at: str = AT, off: str = OFF, outcome: dict[str, float] | N
             "totals": (states.before, states.after),
             "placement": last.placement,
             "multiplier": last.multiplier,
-            "own": Need.OWN_LAYERS in run.opened.features,
         },
-        box_arrays(run.opened, trace),
+        box_arrays(boxes, trace),
         drawn=switched,
     )
 
@@ -195,7 +195,7 @@ def _about(run: Run, box: Box) -> About:
     """What a box is for, its switches, and the page that explains it, with what that shows by the names of OPENS."""
     name, values = _explained(run, box)
     switches = {name: _code_of(change) for name, change in box.switches().items()}
-    return About(_purpose(run, box), tr(page_of(f"{name}.py").title), {"opens": name} | values, switches)
+    return About(_purpose(run, box), tr(page_of(name).title), {"opens": name} | values, switches)
 
 
 def _purpose(run: Run, box: Box) -> str:
@@ -264,9 +264,9 @@ def boxes(run: Run, at: str = AT, off: str = OFF) -> Result:
 
 
 def _title(box: Box) -> str:
-    inside = f" of {TITLES[box.sublayer][0].lower()}" if box.sublayer not in (None, box.part) else ""
+    inside = f" of {parts()[box.sublayer]['title'].lower()}" if box.sublayer not in (None, box.part) else ""
     layer = "" if box.layer is None else f", layer {box.layer}"
-    return f"{STACKS[box.stack]}{layer}: {TITLES[box.part][0].removeprefix('+ ')}{inside}"
+    return f"{STACKS[box.stack]}{layer}: {parts()[box.part]['title'].removeprefix('+ ')}{inside}"
 
 
 @view("Each box off", code=(switch_off_each,), on_request=EACH_OFF, needs=NEEDS)

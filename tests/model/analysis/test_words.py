@@ -20,10 +20,6 @@ def groups_of(tokens: list[str]) -> tuple[tuple[int, ...], ...]:
     return word_groups(tokens, special(tokens))
 
 
-def words(tokens: list[str]) -> list[list[str]]:
-    return [[tokens[i] for i in group] for group in groups_of(tokens)]
-
-
 def patterns(queries: int, keys: int) -> st.SearchStrategy[np.ndarray]:
     """Two heads of weights whose rows sum to 1."""
     numbers = arrays.arrays(np.float64, (2, queries, keys), elements=st.floats(0, 1))
@@ -35,25 +31,19 @@ tables = st.tuples(sentences, sentences).flatmap(
 )
 
 
-def test_a_marker_starts_a_word_and_its_pieces_follow() -> None:
-    assert words(["▁über", "quer", "t", "▁die", "</s>"]) == [["▁über", "quer", "t"], ["▁die"], ["</s>"]]
-
-
-def test_special_tokens_stay_alone() -> None:
-    assert words(["<s>", "a", "b", "</s>"]) == [["<s>"], ["a", "b"], ["</s>"]]
-
-
-def test_bytes_belong_to_their_word() -> None:
-    assert words(["▁th", "<0xE2>", "<0x80>", "▁", "<0xF0>", "!"]) == [
-        ["▁th", "<0xE2>", "<0x80>"],
-        ["▁", "<0xF0>"],
-        ["!"],
-    ]
-
-
-def test_punctuation_stays_alone_at_the_ends_of_a_word_and_belongs_to_it_inside() -> None:
-    assert words(["▁(", "didn", "'", "t", ")", "."]) == [["▁("], ["didn", "'", "t"], [")"], ["."]]
-    assert words(["▁“", "…"]) == [["▁“"], ["…"]]
+@pytest.mark.parametrize(
+    "words",
+    [
+        [["▁über", "quer", "t"], ["▁die"], ["</s>"]],
+        [["<s>"], ["a", "b"], ["</s>"]],
+        [["▁th", "<0xE2>", "<0x80>"], ["▁", "<0xF0>"], ["!"]],
+        [["▁("], ["didn", "'", "t"], [")"], ["."]],
+        [["▁“"], ["…"]],
+    ],
+)
+def test_a_marker_starts_a_word_and_special_tokens_and_punctuation_at_its_ends_stay_alone(words) -> None:
+    tokens = [token for word in words for token in word]
+    assert [[tokens[i] for i in group] for group in groups_of(tokens)] == words
 
 
 @given(sentences)
@@ -106,12 +96,5 @@ def test_a_row_of_which_nothing_is_left_is_blank_and_lost_everything() -> None:
 
 
 def test_punctuation_is_told_from_text() -> None:
-    assert list(is_punctuation(["▁.", "'", "▁", "<s>", "t", "▁“", "€"])) == [
-        True,
-        True,
-        False,
-        False,
-        False,
-        True,
-        False,
-    ]
+    tokens = ["▁.", "'", "▁", "<s>", "t", "▁“", "€"]
+    assert [token for token, is_one in zip(tokens, is_punctuation(tokens), strict=True) if is_one] == ["▁.", "'", "▁“"]

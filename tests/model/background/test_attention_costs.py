@@ -14,10 +14,8 @@ from model.background.attention_costs import attention_contenders, attention_cos
 from model.background.layer_size import LayerSize, attention_products, layer_sizes, shared_heads
 from model.background.sizes import self_attention_layer
 from model.background.table_1 import lstm_work
-from model.checkpoints.language_model import LanguageModel
 from model.trace import Trace
-from tests.model.checkpoints.test_language_model import MODERN
-from tests.model.tiny import random_model
+from tests.model.checkpoints.test_language_model import MODERN, opened
 
 SIZE = LayerSize(d_model=48, heads=6, kv_heads=6, d_k=8, d_v=8)
 SHARED = LayerSize(d_model=48, heads=6, kv_heads=2, d_k=10, d_v=7)
@@ -31,8 +29,7 @@ def trace(translator) -> Trace:
 
 @pytest.fixture(scope="module")
 def modern(translator) -> Trace:
-    network = random_model(replace(MODERN, vocab_size=len(translator.tokenizer)))
-    return LanguageModel("modern", "0", network, translator.tokenizer).trace("A dog runs.", max_new_tokens=4)
+    return opened(translator.tokenizer).trace("A dog runs.", max_new_tokens=4)
 
 
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self"])
@@ -122,14 +119,6 @@ def test_linear_attention_needs_fewer_products_right_above_the_even_length(sizes
     for n, fewer in ((even, False), (even + 1, True)):
         found = attention_costs(sizes, n, 4, 64)
         assert (found[costs.LINEAR].multiply_adds < found[costs.FULL].multiply_adds) is fewer
-
-
-def test_the_shipped_language_model_shares_keys_in_its_counts() -> None:
-    """Two heads of keys and values for eight of queries, 40 wide: its state is a quarter of that of eight."""
-    sizes = [LayerSize(d_model=320, heads=8, kv_heads=2, d_k=40, d_v=40)] * 6
-    linear = attention_costs(sizes, 100, 256, 256)[costs.LINEAR]
-    assert 4 * linear.cache == 503_808
-    assert costs.even_length(sizes, 256) == 324
 
 
 @pytest.mark.parametrize(("d_key", "kv_heads"), [(0, 4), (12, 2), (4, 1)])

@@ -6,62 +6,47 @@ from typing import Any
 import pytest
 import torch
 
-from model.background.family import Member, member, members
+from model.background.family import Member, member, members, relatives
 from model.background.sizes import count_parameters, multiply_adds
 from model.network.config import PRESETS
 
 transformers = pytest.importorskip("transformers")
 
 
-def llama(one: Member, **more: Any) -> dict[str, Any]:
+def sizes(one: Member, **more: Any) -> dict[str, Any]:
+    """Those that every configuration knows by the same names, and `more`."""
     return {
         "vocab_size": one.vocabulary,
         "hidden_size": one.d_model,
-        "num_hidden_layers": one.decoder_layers,
+        "num_hidden_layers": one.encoder_layers or one.layers,
         "num_attention_heads": one.heads,
-        "num_key_value_heads": one.key_heads,
-        "intermediate_size": one.d_ff,
-        "tie_word_embeddings": False,
-        **more,
-    }
-
-
-def bert(one: Member, **more: Any) -> dict[str, Any]:
-    return {
-        "hidden_size": one.d_model,
-        "num_hidden_layers": one.encoder_layers,
-        "num_attention_heads": one.heads,
-        "intermediate_size": one.d_ff,
         **more,
     }
 
 
 def gpt(one: Member) -> dict[str, Any]:
-    sizes = {"vocab_size": one.vocabulary, "n_positions": one.context, "n_embd": one.d_model}
-    return sizes | {"n_layer": one.decoder_layers, "n_head": one.heads}
+    return sizes(one, n_positions=one.context)
+
+
+def bert(one: Member) -> dict[str, Any]:
+    return sizes(one, intermediate_size=one.d_ff)
+
+
+def llama(one: Member, **more: Any) -> dict[str, Any]:
+    return bert(one) | {"num_key_value_heads": one.key_heads, "tie_word_embeddings": False, **more}
 
 
 def t5(one: Member) -> dict[str, Any]:
-    sizes = {"vocab_size": one.vocabulary, "d_model": one.d_model, "d_kv": one.d_k, "d_ff": one.d_ff}
-    return sizes | {"num_layers": one.encoder_layers, "num_heads": one.heads, "tie_word_embeddings": True}
+    return sizes(one, num_layers=one.encoder_layers, d_kv=one.d_k, d_ff=one.d_ff, tie_word_embeddings=True)
 
 
 def whisper(one: Member) -> dict[str, Any]:
-    return {
-        "vocab_size": one.vocabulary,
-        "d_model": one.d_model,
-        "encoder_layers": one.encoder_layers,
-        "decoder_layers": one.decoder_layers,
-        "encoder_attention_heads": one.heads,
-        "decoder_attention_heads": one.heads,
-        "encoder_ffn_dim": one.d_ff,
-        "decoder_ffn_dim": one.d_ff,
-    }
+    decoder = {"decoder_layers": one.decoder_layers, "decoder_attention_heads": one.heads}
+    return sizes(one, **decoder, encoder_ffn_dim=one.d_ff, decoder_ffn_dim=one.d_ff)
 
 
 def mamba(one: Member) -> dict[str, Any]:
-    sizes = {"vocab_size": one.vocabulary, "hidden_size": one.d_model, "num_hidden_layers": one.layers}
-    return sizes | {"state_size": one.state.state, "time_step_rank": one.state.rank}
+    return sizes(one, state_size=one.state.state, time_step_rank=one.state.rank)
 
 
 def deepseek(one: Member) -> dict[str, Any]:
@@ -83,7 +68,7 @@ def deepseek(one: Member) -> dict[str, Any]:
 
 CLASSES: dict[str, tuple[str, Callable[[Member], dict[str, Any]]]] = {
     "GPT": ("OpenAIGPT", gpt),
-    "BERT, large": ("Bert", lambda one: bert(one, vocab_size=one.vocabulary)),
+    "BERT, large": ("Bert", bert),
     "GPT-2, XL": ("GPT2", gpt),
     "T5, 11B": ("T5", t5),
     "GPT-3": ("GPT2", gpt),
@@ -145,3 +130,16 @@ def test_a_cache_grows_with_the_text_until_a_window_ends_it(one: Member) -> None
         assert large == 100 * small
     assert (one.cached(10) == 0) == (one.family == "encoder")
     assert one.multiply_adds(2000) > 2 * one.multiply_adds(1000) - 1
+
+
+def test_everyone_descends_from_an_older_member_and_from_the_transformer_but_for_the_state_space_model() -> None:
+    kin = {one.name: one for one in (*members(), *relatives())}
+    roots = set()
+    for one in kin.values():
+        line = [one]
+        while line[-1].descent:
+            line.append(kin[line[-1].descent.parent])
+            assert line[-1].year <= line[-2].year
+        roots.add((one.family == "state space", line[-1].name))
+    assert roots == {(False, "Transformer, base"), (True, "Mamba, 2.8B")}
+    assert [*relatives()] == sorted(relatives(), key=lambda one: one.year)

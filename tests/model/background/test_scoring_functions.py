@@ -18,8 +18,7 @@ from model.background.scoring_functions import (
 )
 from model.checkpoints.translator import Translator
 from model.trace import Trace
-
-KINDS = ("encoder_self", "decoder_self", "cross")
+from tests.model.strategies import KINDS
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +44,6 @@ def test_each_term_is_the_one_that_it_is_called(trace: Trace) -> None:
     assert found.scores == pytest.approx(plain_q @ plain_k.T, abs=1e-5)
     assert found.from_query == pytest.approx(plain_q @ own.b_k[2], abs=1e-5)
     assert found.from_key == pytest.approx(plain_k @ own.b_q[2], abs=1e-5)
-
-
-def test_what_is_the_same_for_a_whole_row_leaves_the_softmax_as_it_is(trace: Trace) -> None:
-    attention = trace.attention("encoder_self", 0)
-    found, mask = multiplicative(attention, 1), attention.mask[1]
-    without = found.scores + found.from_key
-    assert softmax_peaks(without, mask) == pytest.approx(softmax_peaks(found.total, mask))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -107,29 +107,16 @@ def test_a_power_law_is_fitted_to_the_longest_lengths_alone() -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-def test_attention_and_lstm_read_and_write_equal_shapes(tiny_model: Transformer, batch: int) -> None:
-    contenders = layer_contenders(tiny_model, 1, batch)
+def test_attention_is_the_models_own_layer_and_an_lstm_reads_and_writes_the_same_shapes(
+    tiny_model: Transformer, batch: int
+) -> None:
+    contenders, called = layer_contenders(tiny_model, 1, batch), []
     assert list(contenders) == [lstm.ATTENTION, lstm.LSTM]
+    handle = tiny_model.encoder.layers[1].self_attn.register_forward_hook(lambda *_: called.append(1))
     for prepare in contenders.values():
         assert prepare(200)().shape == (batch, 200, tiny_model.config.d_model)
-
-
-def test_the_timed_attention_is_the_models_own_layer(tiny_model: Transformer) -> None:
-    called = []
-    handle = tiny_model.encoder.layers[1].self_attn.register_forward_hook(lambda *_: called.append(1))
-    try:
-        layer_contenders(tiny_model, 1, 1)[lstm.ATTENTION](4)()
-    finally:
-        handle.remove()
+    handle.remove()
     assert called
-
-
-def test_a_real_measurement_is_positive_and_finite(tiny_model: Transformer) -> None:
-    found = medians(list(measure(layer_contenders(tiny_model, 0, 1), "cpu", (2, 4), 3)), "cpu")
-    for times in found.samples.values():
-        assert times.shape == (2, 3)
-        assert np.isfinite(times).all()
-        assert (times > 0).all()
 
 
 def test_parameters_are_counted_on_the_layers_themselves(tiny_model: Transformer) -> None:
@@ -142,5 +129,5 @@ def test_the_lstm_is_seeded_and_leaves_the_process_random_numbers_alone() -> Non
     before = torch.random.get_rng_state()
     one, two = seeded_lstm(8), seeded_lstm(8)
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
-    assert all(parameter.std() > 0 for parameter in one.parameters())
+    assert [parameter.std().item() for parameter in one.parameters()] == pytest.approx([8**-0.5] * 4, rel=0.4)
     assert torch.equal(before, torch.random.get_rng_state())

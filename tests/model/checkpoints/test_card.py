@@ -8,6 +8,7 @@ import pytest
 
 from model.background.table_3 import TABLE_3, rounded_millions
 from model.checkpoints.card import Score, evaluate_command, read_card
+from model.checkpoints.files import atomic_write
 from model.checkpoints.store import sha256
 from model.evaluate import Measured, record_scores
 
@@ -51,19 +52,38 @@ def test_an_empty_folder_is_all_sentences(tmp_path: Path) -> None:
     assert (card.scores, card.log, card.readme, card.weights_hash, dict(card.files)) == ((), (), "", "", {})
 
 
-@pytest.mark.parametrize(
-    "broken", ["", "{", "[]", "3", '{"a": 1}', '{"a": {"beam_size": 4, "scores": {"BLEU": {"value": "much"}}}}']
-)
-def test_broken_files_are_sentences_without_a_path(tmp_path: Path, broken: str) -> None:
-    (tmp_path / "metrics.json").write_text(broken)
-    (tmp_path / "log.csv").write_text("step,dev_bleu\n1,many\n")
-    (tmp_path / "README.md").write_bytes(b"\xff\xfe\xff")
+def scored(value: str, beam_size: str = "4") -> str:
+    return f'{{"a": {{"beam_size": {beam_size}, "scores": {{"BLEU": {{"value": {value}, "signature": ""}}}}}}}}'
+
+
+BROKEN = {
+    "metrics.json": [
+        *("", '{"dev": {"beam', "[1, 2, 3]", "null", '{"a": 1}', "[" * 100_000, b"\xff\xfe\x00"),
+        *(scored(value) for value in ("NaN", "1" + "0" * 400, '"much"')),
+        scored("1", beam_size="1e999"),
+    ],
+    "log.csv": [
+        *("step,dev_loss\none,two\n", "step,dev_loss\ninf,1\n", "step,dev_loss\nnan,1\n", "step,dev_loss\n1,2,3,4\n"),
+        *("step\n" + "1" * 200_000, 'step,dev_loss\n1,"2\n3,4\n', b"\xff\xfe\x00"),
+    ],
+    "README.md": [b"\xff\xfe\xff"],
+}
+
+
+@pytest.mark.parametrize(("name", "content"), [(name, content) for name, those in BROKEN.items() for content in those])
+def test_a_broken_file_is_a_sentence_without_a_path(tmp_path: Path, name: str, content: str | bytes) -> None:
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     card = read_card(tmp_path)
-    assert card.scores == ()
-    assert {"metrics.json", "log.csv", "README.md"} < set(card.missing)
-    for name in ("metrics.json", "log.csv", "README.md"):
-        assert card.missing[name].startswith(f"This checkpoint's {name} cannot be read")
-        assert str(tmp_path) not in card.missing[name]
+    assert (card.scores, card.log, card.readme) == ((), (), "")
+    assert card.missing[name].startswith(f"This checkpoint's {name} cannot be read")
+    assert str(tmp_path) not in card.missing[name]
+
+
+def test_unfinished_files_of_a_save_do_not_count(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with atomic_write(tmp_path / "config.json") as path:
+        path.write_bytes(b"half")
+        assert read_card(tmp_path).files == {"config.json": 2}
 
 
 def test_the_shipped_checkpoint_lacks_nothing_and_its_card_is_its_files() -> None:

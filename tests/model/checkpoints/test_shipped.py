@@ -22,10 +22,6 @@ def shipped(request) -> Translator:
     return load_checkpoint(str(FOLDER / request.param), device="cpu")
 
 
-def test_the_default_checkpoint_is_there():
-    assert DEFAULT_CHECKPOINT in NAMES
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_checkpoint_is_nothing_but_data(name):
     suffixes = {path.suffix for path in (FOLDER / name).rglob("*") if path.is_file()}

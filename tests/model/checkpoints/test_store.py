@@ -3,6 +3,7 @@
 import json
 import pickle
 import shutil
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from model.checkpoints.store import (
     MODELS_VARIABLE,
     CheckpointError,
     available_checkpoints,
+    checkpoint_folder,
     find_offered_model,
     first_checkpoint,
     load_checkpoint,
@@ -31,16 +33,12 @@ from model.checkpoints.store import (
 from model.needs import Need
 from tests.model.tiny import random_model, train_tiny_tokenizer
 
+Damage = Callable[[Path], object]
+"""changes a folder"""
+
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.model", "config.json"
+NAME, EYE = "decoder.layers.1.cross_attn.w_k.weight", torch.eye(32)
 REMEDY = "Restore the folder (git checkout), or train it again with python -m model.train."
-
-
-@pytest.fixture
-def folder(saved_checkpoints, tmp_path, monkeypatch) -> Path:
-    """A checkpoint of one's own to damage."""
-    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(tmp_path))
-    shutil.copytree(saved_checkpoints / DEFAULT_CHECKPOINT, tmp_path / DEFAULT_CHECKPOINT)
-    return tmp_path / DEFAULT_CHECKPOINT
 
 
 def rewrite_config(folder: Path, change: Callable[[dict], object]) -> None:
@@ -82,145 +80,137 @@ def test_what_was_saved_comes_back_in_half_precision(folder, tiny_config, tokeni
     assert translator.model.output.weight is translator.model.src_embedding.tokens.weight, "still tied"
 
 
-def test_two_loads_are_the_same_model(folder):
-    one, other = (load_checkpoint(device="cpu").trace("Two dogs", "Zwei") for _ in range(2))
-    assert one.logits.tobytes() == other.logits.tobytes()
-    assert one.checkpoint_hash == sha256(folder / WEIGHTS)
-
-
-@pytest.mark.parametrize("file", [WEIGHTS, VOCABULARY])
-def test_a_missing_file_is_named_with_a_remedy(folder, file):
-    (folder / file).unlink()
-    assert error_of(folder) == f"{folder / file} is missing. {REMEDY}"
-
-
-@pytest.mark.parametrize("file", [WEIGHTS, VOCABULARY])
-@pytest.mark.parametrize("keep", [0, 1000])
-def test_a_cut_off_file_is_named_with_what_was_expected(folder, file, keep):
-    expected = sha256(folder / file)
-    (folder / file).write_bytes((folder / file).read_bytes()[:keep])
-    message = error_of(folder)
-    assert message.startswith(f"{folder / file} ({keep:,} bytes) is truncated or altered")
-    assert f"expects {expected[:12]}" in message
-    assert message.endswith(REMEDY)
-
-
-@pytest.mark.parametrize("file", [WEIGHTS, VOCABULARY])
-@pytest.mark.parametrize("position", [0, 0.5, -1])
-def test_a_single_flipped_bit_is_noticed(folder, file, position):
-    content = bytearray((folder / file).read_bytes())
-    content[int(position * len(content)) if position == 0.5 else position] ^= 1
-    (folder / file).write_bytes(content)
-    assert "is truncated or altered" in error_of(folder)
-
-
-def test_a_folder_in_the_place_of_a_file_is_missing_the_file(folder):
-    (folder / WEIGHTS).unlink()
-    (folder / WEIGHTS).mkdir()
-    assert f"{WEIGHTS} is missing" in error_of(folder)
-
-
 def test_a_pickle_in_disguise_is_refused_and_does_not_run(folder, tmp_path):
     class Attack:
         def __reduce__(self):
             return (Path.touch, (tmp_path / "ran",))
 
-    for file, complaint in (
-        (WEIGHTS, "is not a valid safetensors file"),
-        (VOCABULARY, "is not a vocabulary of this project"),
-    ):
+    for file, complaint in ((WEIGHTS, "valid safetensors file"), (VOCABULARY, "vocabulary of this project")):
         original = (folder / file).read_bytes()
-        for content in (pickle.dumps(Attack()), b"\x80\x04" + b"\xff" * 100):
-            (folder / file).write_bytes(content)
-            sign(folder, file)
-            message = error_of(folder)
-            assert complaint in message
-            assert str(folder / file) in message
-            assert message.endswith(REMEDY)
-        (folder / file).write_bytes(original)
-        sign(folder, file)
+        forge(file, pickle.dumps(Attack()))(folder)
+        assert f"is not a {complaint}" in error_of(folder)
+        forge(file, original)(folder)
     assert not (tmp_path / "ran").exists()
     assert load_checkpoint(device="cpu")
 
 
-def test_a_torch_file_in_disguise_is_refused(folder, tiny_model):
-    torch.save(tiny_model.state_dict(), folder / WEIGHTS)
-    sign(folder, WEIGHTS)
-    assert "is not a valid safetensors file" in error_of(folder)
+def forge(file: str, content: bytes) -> Damage:
+    """Other content, with which the hash in config.json agrees."""
+
+    def damage(folder: Path) -> None:
+        (folder / file).write_bytes(content)
+        sign(folder, file)
+
+    return damage
 
 
-NAME = "decoder.layers.1.cross_attn.w_k.weight"
+def of_config(change: Callable[[dict], object]) -> Damage:
+    return lambda folder: rewrite_config(folder, change)
 
 
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        (lambda weights: weights.pop(NAME), f"lacks tensor '{NAME}'"),
-        (lambda weights: weights.update(extra=torch.ones(2)), "has an unexpected tensor 'extra'"),
+def of_model(**values: object) -> Damage:
+    return of_config(lambda config: config["model"].update(values))
+
+
+def of_hashes(change: Callable[[dict], object]) -> Damage:
+    return of_config(lambda config: change(config["sha256"]))
+
+
+def of_weights(change: Callable[[dict], object]) -> Damage:
+    return lambda folder: rewrite_weights(folder, change)
+
+
+def of_bytes(file: str, change: Callable[[bytes], bytes]) -> Damage:
+    return lambda folder: (folder / file).write_bytes(change((folder / file).read_bytes()))
+
+
+def with_header(length: int) -> Damage:
+    """Weights whose header says that it has another length."""
+    return lambda folder: forge(WEIGHTS, struct.pack("<Q", length) + (folder / WEIGHTS).read_bytes()[8:])(folder)
+
+
+def with_number(number: float) -> Damage:
+    return of_weights(lambda weights: weights[NAME].view(-1)[7].fill_(number))
+
+
+DAMAGES: dict[str, list[tuple[str, Damage]]] = {
+    WEIGHTS: [
+        ("is missing", lambda folder: (folder / WEIGHTS).unlink()),
+        ("(1,000 bytes) is truncated or altered", of_bytes(WEIGHTS, lambda content: content[:1000])),
+        ("is truncated or altered", of_bytes(WEIGHTS, lambda content: content[:-1] + bytes([content[-1] ^ 1]))),
+        *(("is not a valid safetensors file", with_header(length)) for length in (2**63, 10**9, 0, 7)),
+        (f"lacks tensor '{NAME}'", of_weights(lambda weights: weights.pop(NAME))),
+        ("has an unexpected tensor 'extra'", of_weights(lambda weights: weights.update(extra=torch.ones(2)))),
         (
-            lambda weights: weights.update({NAME: torch.ones(32, 16)}),
-            "of shape (32, 16), but config.json requires (32, 32)",
+            f"has {NAME} of shape (32, 16), but config.json requires (32, 32)",
+            of_weights(lambda weights: weights.update({NAME: torch.ones(32, 16)})),
         ),
-        (lambda weights: weights[NAME].view(-1)[7].fill_(torch.nan), "that are not finite"),
-        (lambda weights: weights[NAME].view(-1)[7].fill_(-torch.inf), "that are not finite"),
+        *(("that are not finite", with_number(number)) for number in (torch.nan, -torch.inf)),
+        *(
+            (f"has {NAME} in {dtype}", of_weights(lambda weights, dtype=dtype: weights.update({NAME: EYE.to(dtype)})))
+            for dtype in (torch.float8_e4m3fn, torch.int8, torch.bool)
+        ),
     ],
-    ids=["missing tensor", "unexpected tensor", "shape", "NaN", "infinity"],
-)
-def test_weights_that_do_not_fit_are_refused_though_their_hash_is_right(folder, change, complaint):
-    rewrite_weights(folder, change)
-    message = error_of(folder)
-    assert complaint in message
-    assert str(folder / WEIGHTS) in message
-    assert message.endswith(REMEDY)
-
-
-def test_a_vocabulary_of_another_size_is_refused(folder):
-    (folder / VOCABULARY).write_bytes(train_tiny_tokenizer(340).serialized)
-    sign(folder, VOCABULARY)
-    message = error_of(folder)
-    assert f"{folder / VOCABULARY} has 340 pieces, but config.json says vocab_size 360" in message
-    assert message.endswith(REMEDY)
+    VOCABULARY: [
+        ("is missing", lambda folder: (folder / VOCABULARY).unlink()),
+        ("(0 bytes) is truncated or altered", of_bytes(VOCABULARY, lambda _: b"")),
+        ("is truncated or altered", of_bytes(VOCABULARY, lambda content: bytes([content[0] ^ 1]) + content[1:])),
+        (
+            "has 340 pieces, but config.json says vocab_size 360",
+            lambda folder: forge(VOCABULARY, train_tiny_tokenizer(340).serialized)(folder),
+        ),
+    ],
+    CONFIG: [
+        ("are not those that were saved", of_model(n_heads=2)),  # the weights would fit, and all numbers be wrong
+        ("are not those that were saved", of_model(norm="pre")),
+        ("unknown field 'colour'", of_model(colour="red")),
+        ("d_model (32) must be a multiple of n_heads (3)", of_model(n_heads=3)),
+        ("'model'", of_config(lambda config: config.pop("model"))),
+        ("unknown field 1", of_config(lambda config: config.update(model=[1]))),
+        ("'sha256'", of_config(lambda config: config.pop("sha256"))),
+        ("not iterable", of_config(lambda config: config.update(sha256=7))),
+        ("sha256 must name", of_hashes(lambda hashes: hashes.pop(WEIGHTS))),
+        ("sha256 must name", of_hashes(lambda hashes: hashes.update({"../../secret": "0" * 64}))),
+        ("a SHA-256 must be a string", of_hashes(lambda hashes: hashes.update({WEIGHTS: 5}))),
+        *(
+            ("is not a checkpoint's configuration", of_bytes(CONFIG, lambda _, content=content: content))
+            for content in (b"", b"[]", b"null", b"\xff\xfe", b'"text"', b"[" * 100_000)
+        ),
+    ],
+}
+"""what is said of a file, and what was done to it"""
 
 
 @pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        (lambda config: config["model"].update(colour="red"), "unknown field 'colour'"),
-        (lambda config: config["model"].update(n_heads=3), "d_model (32) must be a multiple of n_heads (3)"),
-        (lambda config: config["model"].update(norm="middle"), "norm must be one of post, pre"),
-        (lambda config: config["model"].update(d_model=32.0), "d_model must be a positive whole number"),
-        (lambda config: config.pop("model"), "'model'"),
-        (lambda config: config.pop("sha256"), "'sha256'"),
-        (lambda config: config["sha256"].pop(WEIGHTS), "sha256 must name"),
-        (lambda config: config["sha256"].update({"../../secret": "0" * 64}), "sha256 must name"),
-        (lambda config: config["sha256"].update({WEIGHTS: 5}), "a SHA-256 must be a string"),
-        (lambda config: config.update(sha256=7), "not iterable"),
-        (lambda config: config.update(model=[1]), "unknown field 1"),
-    ],
+    ("file", "complaint", "damage"), [(file, *each) for file, damages in DAMAGES.items() for each in damages]
 )
-def test_a_configuration_that_makes_no_sense_is_refused(folder, change, complaint):
-    rewrite_config(folder, change)
+def test_a_damaged_file_is_named_with_what_is_wrong_and_a_remedy(folder, file, complaint, damage):
+    damage(folder)
     message = error_of(folder)
-    assert message.startswith(f"{folder / CONFIG} is not a checkpoint's configuration (")
+    assert message.startswith(f"{folder / file} ")
     assert complaint in message
     assert message.endswith(REMEDY)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'"text"', b"[" * 100_000])
-def test_a_configuration_that_is_no_json_object_is_refused(folder, content):
-    (folder / CONFIG).write_bytes(content)
-    assert f"{folder / CONFIG} is not a checkpoint's configuration" in error_of(folder)
+def test_a_checkpoint_from_before_configurations_had_a_hash_still_opens(folder):
+    of_hashes(lambda hashes: hashes.pop("config"))(folder)
+    assert load_checkpoint(device="cpu").trace("Two dogs", "Zwei Hunde")
 
 
-def test_an_unknown_name_lists_the_known_ones(folder):
+@pytest.mark.parametrize("field", ["vocab_size", "d_model", "d_ff", "max_len", "n_encoder_layers", "n_decoder_layers"])
+@pytest.mark.parametrize("size", [10**12, 10**40])
+def test_a_configuration_that_asks_for_all_memory_gets_none(folder, field, size):
+    of_model(**{field: size})(folder)
+    of_hashes(lambda hashes: hashes.pop("config"))(folder)
+    assert "config.json" in error_of(folder)
+
+
+def test_an_unknown_name_lists_the_known_ones(folder, monkeypatch, tmp_path):
     with pytest.raises(CheckpointError) as error:
         load_checkpoint("en-fr", device="cpu")
     assert f"no checkpoint 'en-fr': {folder.parent / 'en-fr' / CONFIG} does not exist" in str(error.value)
     assert f"Available in {folder.parent}: {DEFAULT_CHECKPOINT}." in str(error.value)
     assert "python -m model.train" in str(error.value)
-
-
-def test_an_empty_place_says_none(monkeypatch, tmp_path):
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(tmp_path / "nowhere"))
     assert available_checkpoints() == []
     assert "nowhere: none." in error_of(tmp_path)
@@ -236,11 +226,9 @@ def test_available_checkpoints_are_folders_with_a_configuration_the_default_firs
 
 
 def test_without_the_variable_they_are_looked_for_beside_the_code(monkeypatch):
-    from model.checkpoints.store import checkpoint_folder
-
-    monkeypatch.delenv(CHECKPOINTS_VARIABLE, raising=False)
-    assert checkpoint_folder() == Path(__file__).parents[3] / "checkpoints"
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, "")
+    assert checkpoint_folder() == Path(__file__).parents[3] / "checkpoints"
+    monkeypatch.delenv(CHECKPOINTS_VARIABLE)
     assert checkpoint_folder() == Path(__file__).parents[3] / "checkpoints"
 
 
@@ -264,14 +252,6 @@ def test_auto_is_a_device_that_works():
     assert pick_device("cpu") == "cpu"
 
 
-def test_saving_over_a_checkpoint_replaces_it(folder, tiny_model, tokenizer):
-    doubled = {name: 2 * tensor for name, tensor in tiny_model.named_parameters()}
-    save_checkpoint(folder, tiny_model, tokenizer, doubled)
-    bias = load_checkpoint(device="cpu").model.encoder.layers[0].self_attn.w_q.bias
-    assert torch.equal(bias, (2 * tiny_model.encoder.layers[0].self_attn.w_q.bias).half().float())
-    assert sorted(path.name for path in folder.iterdir()) == [CONFIG, WEIGHTS, VOCABULARY]
-
-
 def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path):
     path = tmp_path / WEIGHTS
     save_weights(path, {"a": torch.ones(3)})
@@ -288,13 +268,10 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_configuration_is_read_without_the_weights(saved_checkpoints: Path, tmp_path: Path, monkeypatch) -> None:
-    shutil.copytree(saved_checkpoints / DEFAULT_CHECKPOINT, tmp_path / DEFAULT_CHECKPOINT)
-    (tmp_path / DEFAULT_CHECKPOINT / WEIGHTS).unlink()
-    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(tmp_path))
-    opened = load_checkpoint(str(saved_checkpoints / DEFAULT_CHECKPOINT), "cpu")
-    assert stored_config(DEFAULT_CHECKPOINT) == opened.config
-    (tmp_path / DEFAULT_CHECKPOINT / CONFIG).write_text("[]")
+def test_a_configuration_is_read_without_the_weights(folder, tiny_config) -> None:
+    (folder / WEIGHTS).unlink()
+    assert stored_config(DEFAULT_CHECKPOINT) == tiny_config
+    (folder / CONFIG).write_text("[]")
     with pytest.raises(CheckpointError):
         stored_config(DEFAULT_CHECKPOINT)
 
@@ -315,3 +292,70 @@ def test_a_folder_in_our_format_opens_as_what_it_is_where_the_app_was_started_wi
     (mine / VOCABULARY).unlink()
     with pytest.raises(CheckpointError, match="is missing"):
         load_checkpoint(str(mine), device="cpu")
+
+
+@pytest.mark.parametrize("file", [CONFIG, WEIGHTS, VOCABULARY])
+def test_a_file_that_may_not_be_read_is_named(folder, file, monkeypatch):
+    """Root may read everything: here the system says no for it."""
+
+    def refusing(call):
+        def refuse(path, *args, **kwargs):
+            if Path(path) == folder / file:
+                raise PermissionError(13, "Permission denied", str(path))
+            return call(path, *args, **kwargs)
+
+        return refuse
+
+    monkeypatch.setattr("builtins.open", refusing(open))
+    monkeypatch.setattr("io.open", refusing(open))
+    message = error_of(folder)
+    assert str(folder / file) in message
+    assert "Permission denied" in message
+
+
+def test_a_folder_that_may_not_be_entered_gets_a_sentence(folder, monkeypatch):
+    stat = Path.stat
+
+    def refuse(path, **options):
+        if folder in (path, path.parent):
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    assert f"{folder / CONFIG} does not exist" in error_of(folder)
+
+
+class Killed(BaseException):
+    """A process that ends between two system calls."""
+
+
+@pytest.mark.parametrize("last", range(8))
+def test_a_save_that_is_killed_between_any_two_files_leaves_a_checkpoint_that_opens(
+    folder, tiny_config, tiny_model, tokenizer, monkeypatch, last
+):
+    other, before = random_model(tiny_config, seed=1), load_checkpoint(device="cpu").hash
+    moves = iter(range(100))
+    replace = Path.replace
+
+    def move(path, target):
+        if next(moves) == last:
+            raise Killed
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", move)
+    try:
+        save_checkpoint(folder, other, tokenizer, dict(other.named_parameters()))
+        killed = False
+    except Killed:
+        killed = True
+    monkeypatch.undo()
+    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(folder.parent))
+    opened = load_checkpoint(device="cpu")
+    changed = opened.hash != before
+    assert changed or killed
+    expected = (other if changed else tiny_model).encoder.layers[0].self_attn.w_q.bias
+    assert torch.equal(opened.model.encoder.layers[0].self_attn.w_q.bias, expected.half().float())
+    save_checkpoint(folder, other, tokenizer, dict(other.named_parameters()))
+    assert load_checkpoint(device="cpu").hash != before
+    assert sorted(path.name for path in folder.iterdir()) == [CONFIG, WEIGHTS, VOCABULARY]
+    assert "before" not in json.loads((folder / CONFIG).read_text())

@@ -58,14 +58,6 @@ def test_a_lone_surrogate_becomes_one_replacement_character(text):
     assert shared_tokenizer().decode(shared_tokenizer().encode(text)) == expected
 
 
-def test_sampling_varies_and_its_seed_repeats_it(tokenizer):
-    def drawn(seed: int) -> list[list[int]]:
-        rng = random.Random(seed)
-        return [tokenizer.sample(text, 0.1, rng) for pair in SENTENCES for text in pair]
-
-    assert drawn(1) == drawn(1) != drawn(2)
-
-
 def test_segmentations_are_drawn_as_often_as_their_probability_to_the_power_of_alpha(tokenizer):
     """A word's pieces are independent in a unigram model: p(segmentation) is the product of theirs."""
     alpha, rng, draws = 0.3, random.Random(0), 20_000
@@ -78,16 +70,11 @@ def test_segmentations_are_drawn_as_often_as_their_probability_to_the_power_of_a
         assert abs(drawn[tuple(cut)] / draws - weight / sum(weights)) < 0.02
 
 
-def test_start_end_and_padding_leave_no_trace_in_the_text(tokenizer):
+def test_tokens_are_the_pieces_with_the_start_of_a_word_marked_and_special_ones_leave_no_trace(tokenizer):
     ids = tokenizer.encode("Two dogs")
-    assert tokenizer.decode([BOS, *ids, EOS, PAD, PAD]) == "Two dogs"
-    assert tokenizer.decode([]) == tokenizer.decode([BOS, EOS]) == ""
-
-
-def test_tokens_are_the_pieces_with_the_start_of_a_word_marked(tokenizer):
-    pieces = tokenizer.tokens(tokenizer.encode("Two dogs"))
-    assert "".join(pieces) == "\u2581Two\u2581dogs"
+    assert "".join(tokenizer.tokens(ids)) == "\u2581Two\u2581dogs"
     assert tuple(tokenizer.tokens(range(4))) == SPECIAL_TOKENS
+    assert tokenizer.decode([BOS, *ids, EOS, PAD, PAD]) == "Two dogs"
 
 
 def test_a_vocabulary_has_exactly_the_size_asked_for_and_is_the_same_every_time(tokenizer):
@@ -96,13 +83,7 @@ def test_a_vocabulary_has_exactly_the_size_asked_for_and_is_the_same_every_time(
     assert again.serialized == tokenizer.serialized
 
 
-@pytest.mark.parametrize("size", [10, 100_000])
-def test_a_vocabulary_that_the_text_cannot_fill_is_refused_in_a_sentence(size):
-    with pytest.raises(ValueError, match=rf"vocabulary of {size:,} pieces is too (small|large) for this text.* \d+"):
-        train_tokenizer(["A dog."], size)
-
-
-@pytest.mark.parametrize("serialized", [b"", b"not a model", b"\x80\x04\x95pickle"])
+@pytest.mark.parametrize("serialized", [b"", b"not a model"])
 def test_bytes_that_are_no_vocabulary_are_refused(serialized):
     with pytest.raises(ValueError, match="not a SentencePiece model"):
         Tokenizer(serialized)

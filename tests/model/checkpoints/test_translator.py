@@ -5,25 +5,22 @@ import time
 
 import pytest
 
-from model.checkpoints.translator import SENTENCE_TOKENS, Translator
-from model.interventions import AttentionTemperature, HeadGate
-from model.network.config import EOS
+from model.checkpoints.translator import SENTENCE_TOKENS
 from tests.model.strategies import shared_tokenizer
-from tests.model.tiny import SENTENCES, random_model
+from tests.model.tiny import SENTENCES, random_checkpoint
 
 HUGE = "A dog runs. " * 8334  # 100,008 characters
 
 
-def test_translations_come_in_the_order_of_the_texts_and_blank_text_stays_blank(translator):
-    texts = ["The cat sat on the mat.", "", "Two dogs.", " \n\t", "A man rides a red bicycle down the street."]
+@pytest.mark.parametrize(
+    "texts",
+    [["The cat sat on the mat.", "", "Two dogs.", " \n\t", "A man rides a red bicycle."], [], ["  ", "\n", "\u00ad\0"]],
+    ids=["some blank", "none", "all blank"],
+)
+def test_translations_come_in_the_order_of_the_texts_and_blank_text_stays_blank(translator, texts):
     found = translator.translate(texts, beam_size=2)
-    assert found[1] == found[3] == ""
     assert found == [translator.translate([text], beam_size=2)[0] for text in texts]
-
-
-@pytest.mark.parametrize("texts", [[], [""], ["  ", "\n", "\u00ad\0"]])
-def test_nothing_to_translate_gives_nothing(translator, texts):
-    assert translator.translate(texts) == [""] * len(texts)
+    assert [not each for each in found] == [not translator.prepare(text) for text in texts]
 
 
 def test_many_sentences_are_decoded_in_several_batches_to_the_same_effect(translator, monkeypatch):
@@ -39,46 +36,31 @@ def test_blank_text_has_nothing_to_trace(translator, text):
         translator.trace(text)
     with pytest.raises(ValueError, match=r"The target is empty.* Type at least one word\."):
         translator.trace("Two dogs", target=text)
+    assert translator.truncate(text) == ""
 
 
-def test_text_that_is_too_long_is_answered_with_limit_and_length(translator, tokenizer):
-    text = "Two dogs." + " Two dogs." * 39
-    length, limit = len(tokenizer.encode(text)) + 1, 128
-    with pytest.raises(ValueError, match=f"The source has {length} tokens; at most {limit} fit. Shorten it."):
+@pytest.mark.parametrize("text", ["Two dogs." + " Two dogs." * 39, HUGE], ids=["some sentences", "a book"])
+def test_text_that_is_too_long_is_answered_at_once_with_limit_and_length(translator, text):
+    length = f"{len(translator.tokenizer.encode(text)) + 1} tokens; at most 128"
+    length = f"{len(text):,} characters; at most 128 tokens" if text is HUGE else length
+    started = time.process_time()
+    with pytest.raises(ValueError, match=rf"The source has {length} fit\. Shorten it\."):
         translator.trace(text)
-    with pytest.raises(ValueError, match=f"The target has {length} tokens; at most {limit} fit. Shorten it."):
+    with pytest.raises(ValueError, match=rf"The target has {length} fit\. Shorten it\."):
         translator.trace("Two dogs", target=text)
+    assert time.process_time() - started < 0.5
 
 
-def test_a_sentence_as_long_as_the_model_has_positions_still_fits(tiny_config):
-    config = dataclasses.replace(tiny_config, max_len=20)
-    translator = Translator("short", "", random_model(config), shared_tokenizer())
-    text = "".join("x" for _ in range(18))
-    while len(translator.tokenizer.encode(text)) + 1 < 20:
+@pytest.mark.parametrize(("positions", "limit"), [(20, 20), (1000, SENTENCE_TOKENS)])
+def test_a_sentence_fits_up_to_the_models_positions_and_a_trace_up_to_its_own_limit(tiny_config, positions, limit):
+    translator = random_checkpoint(dataclasses.replace(tiny_config, max_len=positions), shared_tokenizer())
+    text = "x"
+    while len(translator.tokenizer.encode(text)) + 1 < limit:
         text += "x"
-    assert len(translator.tokenizer.encode(text)) + 1 == 20
-    assert len(translator.trace(text, target=text).tgt_tokens) == 20
-    assert translator.translate([text], 1)
-    with pytest.raises(ValueError, match="at most 20 fit"):
+    assert len(translator.trace(text, target=text).tgt_tokens) == limit
+    with pytest.raises(ValueError, match=f"at most {limit} fit"):
         translator.trace(text + "x")
-
-
-def test_a_trace_has_its_own_limit_below_a_models_positions(tiny_config):
-    config = dataclasses.replace(tiny_config, max_len=1000)
-    translator = Translator("long", "", random_model(config), shared_tokenizer())
-    text = "x" * 400
-    with pytest.raises(ValueError, match=f"at most {SENTENCE_TOKENS} fit"):
-        translator.trace(text)
-    assert translator.translate([text], beam_size=1)
-
-
-def test_a_hundred_thousand_characters_are_refused_at_once(translator):
-    started = time.perf_counter()
-    with pytest.raises(ValueError, match=r"The source has 100,008 characters; at most 128 tokens fit\. Shorten it\."):
-        translator.trace(HUGE)
-    with pytest.raises(ValueError, match="The target has 100,008 characters"):
-        translator.trace("Two dogs", target=HUGE)
-    assert time.perf_counter() - started < 0.5
+    assert translator.translate([text if positions == limit else text + "x"], beam_size=1)
 
 
 def test_text_that_is_too_long_is_translated_sentence_by_sentence(translator):
@@ -107,9 +89,16 @@ def test_a_trace_can_hold_the_leading_sentences_of_any_text(translator):
         assert translator.trace(shown, target="Zwei").source == shown
 
 
-@pytest.mark.parametrize("text", ["Cafe\u0301 \u200bdogs", "\ufeffCaf\u00e9\tdogs", "Caf\u00e9\u00ad dogs\n"])
-def test_texts_that_look_alike_are_read_alike_however_they_come(translator, text):
-    seen = "Caf\u00e9 dogs"
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("Cafe\u0301 \u200bdogs", "Caf\u00e9 dogs"),
+        ("\ufeffCaf\u00e9\tdogs\u00ad \n", "Caf\u00e9 dogs"),
+        ("\tTwo\r\ndogs   run. ", "Two dogs run."),
+        ("Two\u00a0dogs\u2028run.", "Two dogs run."),
+    ],
+)
+def test_texts_that_look_alike_are_read_alike_however_they_come(translator, text, seen):
     traced = translator.trace(text, text)
     assert (traced.source, traced.src_ids) == (seen, translator.trace(seen, seen).src_ids)
     assert traced.tgt_ids == translator.trace(seen, seen).tgt_ids
@@ -117,15 +106,6 @@ def test_texts_that_look_alike_are_read_alike_however_they_come(translator, text
     assert translator.truncate(text) == seen
     assert translator.translate([text], 1) == translator.translate([seen], 1)
     assert translator.continue_from(text, (), 1) == translator.continue_from(seen, (), 1)
-
-
-def test_line_breaks_tabs_and_runs_of_blanks_never_reach_the_model(translator):
-    ids = translator.trace("Two dogs run.", "Zwei Hunde").src_ids
-    for text in ("Two dogs run.\n", "\tTwo\r\ndogs   run. ", "Two\u00a0dogs\u2028run."):
-        assert translator.trace(translator.truncate(text), "Zwei Hunde").src_ids == ids
-        assert translator.trace(text, "Zwei\nHunde").src_ids == ids
-        assert translator.translate([text], 1) == translator.translate(["Two dogs run."], 1)
-    assert translator.truncate(" \n\t") == ""
 
 
 @pytest.mark.parametrize(("beam_size", "written"), [(0, "0"), (-1, "−1")])
@@ -146,31 +126,3 @@ def test_tracing_keeps_the_translation_that_translate_gives(translator):
         trace = translator.trace("The cat sat on the mat.", beam_size=beam_size)
         assert trace.translation == translator.translate(["The cat sat on the mat."], beam_size)[0]
         assert trace.translation == translator.tokenizer.decode(list(trace.next_ids))
-
-
-def test_interventions_reach_decoding_and_capture(translator):
-    hot = (AttentionTemperature(20.0),)
-    plain, changed = (translator.trace("The cat sat on the mat.", interventions=i) for i in ((), hot))
-    assert changed.interventions == hot
-    assert changed.translation == translator.translate(["The cat sat on the mat."], interventions=hot)[0]
-    assert changed.translation != plain.translation
-    assert (changed.attention("cross", 0).temperature == 20).all()
-
-
-@pytest.mark.parametrize("text", ["语 \U0001f469\u200d\U0001f4bb \ud800", "<s></s><pad>", "\u2581\ufdd0"])
-def test_any_text_can_be_traced(translator, text):
-    trace = translator.trace(text, target=text)
-    assert trace.source == text
-    assert trace.src_ids[-1] == EOS
-    assert "<unk>" not in trace.src_tokens
-
-
-def test_a_translator_is_frozen(translator):
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        translator.model = None
-
-
-def test_an_intervention_must_fit_the_model(translator):
-    translator.check_intervention(HeadGate(0.0, "cross", 1, 3))
-    with pytest.raises(ValueError, match="the model has no attention"):
-        translator.check_intervention(HeadGate(0.0, "cross", 9))

@@ -1,45 +1,21 @@
 """The beam search that keeps its whole tree finds what the plain one finds, and its back-pointers tell the truth."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.checkpoints.translator import Translator
-from model.generation.beam_tree import BeamTree, beam_tree
-from model.generation.search import FATES, beam_search, greedy
+from model.generation.beam_tree import beam_tree
+from model.generation.search import FATES, beam_search
 from model.generation.steps import length_limits
-from model.hooks import editing, recording
-from model.interventions import AttentionTemperature, applied
+from model.hooks import recording
 from model.network.config import BOS, EOS, PAD, UNK
-from model.network.encoder_decoder import Transformer
+from tests.model.generation.test_search import ended_by_chance, short_model
 from tests.model.strategies import configs, few
-from tests.model.tiny import random_model
 
 sources = st.lists(st.integers(4, 359), min_size=0, max_size=6).map(lambda ids: [*ids, EOS])
 beam_sizes = st.integers(1, 8)
-
-
-def short_model(config) -> Transformer:
-    """In double precision, with 12 positions, so that searches end soon, by </s> or by the limit."""
-    return random_model(replace(config, max_len=12), 0, torch.float64)
-
-
-def ended_by_chance(model: Transformer):
-    """A random model seldom writes </s>: here it may."""
-
-    def edit(logits: torch.Tensor) -> torch.Tensor:
-        end = logits.amax(-1, keepdim=True) + logits[..., 7:8] - 0.5
-        return torch.cat([logits[..., :EOS], end, logits[..., EOS + 1 :]], dim=-1)
-
-    return editing(model, {"logits": edit})
-
-
-def at_step(tree: BeamTree, step: int) -> list:
-    return [node for node in tree.nodes if node.step == step]
 
 
 @few
@@ -57,49 +33,26 @@ def test_8_it_finds_what_the_plain_search_finds(config, source, beam_size, alpha
 
 
 @few
-@given(configs(), sources)
-def test_8_a_beam_of_one_is_greedy(config, source):
-    model = short_model(config)
-    with ended_by_chance(model):
-        tree = beam_tree(model, source, 1)
-        (expected,) = greedy(model, [source])
-    assert tree.hypothesis(tree.ends[0], 0.6).tokens == expected.tokens
-
-
-@few
 @given(configs(), sources, beam_sizes)
-def test_every_candidate_is_its_parent_and_one_token_more(config, source, beam_size):
+def test_every_candidate_is_its_parent_and_one_token_more_and_only_what_is_kept_grows(config, source, beam_size):
     model = short_model(config)
     with ended_by_chance(model):
         tree = beam_tree(model, source, beam_size)
     for node in tree.nodes:
-        before = tree.nodes[node.parent].log_probability if node.parent >= 0 else 0.0
+        parent = tree.nodes[node.parent] if node.parent >= 0 else None
+        before = parent.log_probability if parent else 0.0
         assert node.log_probability == pytest.approx(before + node.token_log_probability, abs=1e-4)
-        assert (node.parent == -1) == (node.step == 0)
-        if node.parent >= 0:
-            parent = tree.nodes[node.parent]
-            assert parent.step == node.step - 1
-            assert parent.fate == "kept"
+        assert (parent is None) == (node.step == 0)
+        assert parent is None or (parent.step, parent.fate) == (node.step - 1, "kept")
         assert node.token not in (PAD, UNK, BOS)
         assert node.fate in FATES
-    for step in range(tree.nodes[-1].step + 1):
-        found = at_step(tree, step)
-        assert [node.rank for node in found] == list(range(2 * beam_size))
-        assert found == sorted(found, key=lambda node: -node.log_probability)
-        assert sum(node.fate == "kept" for node in found) <= beam_size
-
-
-@few
-@given(configs(), sources, beam_sizes)
-def test_what_is_pruned_or_finished_never_grows_and_what_is_kept_does(config, source, beam_size):
-    model = short_model(config)
-    with ended_by_chance(model):
-        tree = beam_tree(model, source, beam_size)
     (limit,) = length_limits(model, [source])
     last = tree.nodes[-1].step
-    for step in range(last):
-        assert sum(node.fate == "kept" for node in at_step(tree, step)) == beam_size
-    assert not any(node.fate == "kept" for node in at_step(tree, last))
+    for step in range(last + 1):
+        found = [node for node in tree.nodes if node.step == step]
+        assert [node.rank for node in found] == list(range(2 * beam_size))
+        assert found == sorted(found, key=lambda node: -node.log_probability)
+        assert sum(node.fate == "kept" for node in found) == (0 if step == last else beam_size)
     assert len(tree.ends) >= beam_size
     for end in tree.ends:
         assert tree.nodes[end].token == EOS or tree.nodes[end].step == limit - 1
@@ -120,17 +73,7 @@ def test_8_attention_along_the_back_pointers_is_that_of_the_finished_sentence_re
             np.testing.assert_allclose(attention[layer], expected, atol=5e-5)
 
 
-def test_interventions_around_it_take_part(translator: Translator):
-    source = [*translator.tokenizer.encode("a dog and a cat"), EOS]
-    with applied(translator.model, [AttentionTemperature(20.0)]):
-        tree = beam_tree(translator.model, source, 2)
-        (expected,) = beam_search(translator.model, [source], 2)
-    assert tree.hypothesis(tree.ends[tree.ranking(0.6)[0]], 0.6).tokens == expected[0].tokens
-    flat = tree.attention[0]
-    assert flat.max() < beam_tree(translator.model, source, 2).attention[0].max()
-
-
-def test_the_length_penalty_ranks_and_never_prunes(translator: Translator):
+def test_the_length_penalty_ranks_and_never_prunes(translator):
     source = [*translator.tokenizer.encode("a dog"), EOS]
     tree = beam_tree(translator.model, source, 4)
     by_probability = [tree.nodes[tree.ends[place]].log_probability for place in tree.ranking(0)]

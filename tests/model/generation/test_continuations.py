@@ -19,7 +19,7 @@ from model.trace import probabilities
 from tests.model.checkpoints.test_language_model import MODERN, TEXT
 from tests.model.network.test_families import network, parts
 from tests.model.strategies import few
-from tests.model.tiny import random_model
+from tests.model.tiny import random_checkpoint
 
 prompts = st.lists(st.integers(4, 59), max_size=6)
 
@@ -27,8 +27,7 @@ prompts = st.lists(st.integers(4, 59), max_size=6)
 @pytest.fixture(scope="module")
 def double(tokenizer) -> LanguageModel:
     """In double precision, so that rounding breaks no tie."""
-    model = random_model(replace(MODERN, vocab_size=len(tokenizer)), dtype=torch.float64)
-    return LanguageModel("random", "0" * 64, model, tokenizer)
+    return random_checkpoint(replace(MODERN, vocab_size=len(tokenizer)), tokenizer, torch.float64)
 
 
 @few
@@ -56,28 +55,6 @@ def test_the_tree_finds_what_the_plain_search_finds_and_a_beam_of_one_is_greedy(
             assert found[0].tokens == greedy(model, [prompt])[0].tokens
 
 
-def test_the_greedy_search_writes_the_continuation_of_the_run(double):
-    for n in (1, 9):
-        trace = double.trace(TEXT, max_new_tokens=n)
-        tree = search_again(double.model, trace, 1, n)
-        tokens = tree.hypothesis(tree.ends[0], 0).tokens
-        assert tokens == trace.next_ids[trace.first_written :][: len(tokens)]
-        assert len(tokens) == n or tokens[-1] == EOS
-
-
-@pytest.mark.parametrize("beam_size", [1, 3])
-def test_weights_along_the_back_pointers_are_rows_of_one_teacher_forced_run(double, beam_size):
-    trace = double.trace(TEXT)
-    tree = search_again(double.model, trace, beam_size, 8)
-    for end, attention in zip(tree.ends, tree.attention, strict=True):
-        tokens = tree.hypothesis(end, 0).tokens
-        again = double.trace_ids(TEXT, (*trace.next_ids[:-1], *tokens))
-        first, n = trace.first_written, len(tokens)
-        for layer, rows in enumerate(attention):
-            pattern = again.attention("decoder_self", layer).pattern
-            np.testing.assert_allclose(rows, pattern[:, first : first + n, : first + n], atol=1e-6)
-
-
 def test_samples_are_drawn_from_the_distribution_of_a_teacher_forced_run(double):
     trace, sampling = double.trace(TEXT), Sampling(0.7, top_k=20)
     prompt = double.tokenizer.encode(TEXT)
@@ -99,12 +76,15 @@ def test_samples_are_drawn_from_the_distribution_of_a_teacher_forced_run(double)
     )
 
 
-@pytest.mark.parametrize("change", [HeadGate(0.0, head=1), MaskEdit(forbid=((5, 1), (6, 0)), kind="decoder_self")])
-def test_a_search_has_the_changes_of_the_run_also_those_that_need_every_row(double, change):
-    trace = double.trace(TEXT, max_new_tokens=6, interventions=(change,))
+@pytest.mark.parametrize(
+    "changes", [(), (HeadGate(0.0, head=1),), (MaskEdit(forbid=((5, 1), (6, 0)), kind="decoder_self"),)]
+)
+def test_a_search_continues_as_the_run_does_with_its_changes_also_those_that_need_every_row(double, changes):
+    trace = double.trace(TEXT, max_new_tokens=6, interventions=changes)
     tree = search_again(double.model, trace, 1, 6)
     tokens = tree.hypothesis(tree.ends[0], 0).tokens
     assert tokens == trace.next_ids[trace.first_written :][: len(tokens)]
+    assert len(tokens) == 6 or tokens[-1] == EOS
     first, n = trace.first_written, len(tokens)
     pattern = trace.attention("decoder_self", 1).pattern
     np.testing.assert_allclose(tree.attention[0][1], pattern[:, first : first + n, : first + n], atol=1e-6)

@@ -9,10 +9,6 @@ from model.generation.long_text import first_sentences, split_sentences
 TEXTS = st.text(alphabet=st.sampled_from("aB .!?\n\"'\U0001f600"), max_size=200) | st.text(max_size=100)
 
 
-def anything_fits(_: str) -> bool:
-    return True
-
-
 @given(text=TEXTS, limit=st.integers(1, 50))
 def test_the_parts_joined_are_the_text_and_each_fits(text, limit):
     parts = split_sentences(text, lambda part: len(part) <= limit)
@@ -41,7 +37,7 @@ def test_what_leads_is_a_beginning_that_fits_and_the_next_sentence_does_not(text
     ],
 )
 def test_sentences_end_where_a_reader_says_so(text, sentences):
-    assert split_sentences(text, anything_fits) == sentences
+    assert split_sentences(text, lambda _: True) == sentences
 
 
 def test_a_sentence_that_is_too_long_is_cut_between_words():

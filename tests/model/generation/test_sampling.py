@@ -17,7 +17,6 @@ from model.generation.sampling import (
     sampling_distribution,
 )
 from model.generation.search import greedy
-from model.generation.steps import length_limits
 from model.interventions import AttentionTemperature
 from model.network.config import BOS, EOS, PAD, UNK
 from tests.model.strategies import few
@@ -91,29 +90,18 @@ def test_tokens_come_as_often_as_they_are_probable():
     assert ((frequencies - probabilities).abs() <= bound).all()
 
 
-def test_a_seed_draws_the_same_again_and_another_seed_something_else(translator: Translator):
-    source = ids_of(translator)
-    one, same, other = (
-        [tuple(step.tokens) for step in sample(translator.model, source, Sampling(), seed, 3)] for seed in (1, 1, 2)
+def test_every_step_draws_from_the_second_of_two_distributions_as_the_seed_says(translator: Translator):
+    first, again, other = (
+        list(sample(translator.model, ids_of(translator), Sampling(1.5, 10, 0.9), seed, n=3)) for seed in (0, 0, 1)
     )
-    assert one == same != other
-
-
-def test_every_step_states_both_distributions_and_draws_from_the_second(translator: Translator):
-    source = ids_of(translator)
-    for step in sample(translator.model, source, Sampling(1.5, 10, 0.9), seed=0, n=3):
+    for step in first:
         np.testing.assert_allclose(step.before.sum(-1), 1)
         np.testing.assert_allclose(step.after.sum(-1), 1)
         assert not step.after[:, [PAD, UNK, BOS]].any()
         assert ((step.after > 0).sum(-1) <= 10).all()
         assert (step.after[np.arange(3), step.tokens] > 0).all()
-
-
-def test_samples_end_at_their_limit(translator: Translator):
-    source = ids_of(translator, "a")
-    steps = list(sample(translator.model, source, Sampling(), seed=0, n=2))
-    assert len(steps) <= length_limits(translator.model, [source])[0]
-    assert steps[0].alive.all()
+    drawn, same, else_ = ([tuple(step.tokens) for step in steps] for steps in (first, again, other))
+    assert drawn == same != else_
 
 
 @pytest.mark.parametrize("bad", [{"temperature": 0.0}, {"top_k": -1}, {"top_p": 0.0}, {"top_p": 1.1}])

@@ -8,14 +8,14 @@ import torch
 from model.checkpoints.translator import Translator
 from model.interventions import HeadGate, PermutedAttention
 from model.network.config import BOS, EOS, UNK
-from tests.model.tiny import random_model
+from tests.model.tiny import random_checkpoint
 
 SOURCE = "Two dogs play."
 
 
 @pytest.fixture(scope="module")
 def double(tiny_config, tokenizer) -> Translator:
-    return Translator("tiny", "0" * 64, random_model(replace(tiny_config, max_len=24), dtype=torch.float64), tokenizer)
+    return random_checkpoint(replace(tiny_config, max_len=24), tokenizer, torch.float64)
 
 
 @pytest.mark.parametrize("interventions", [(), (HeadGate(0.0, head=1),), (PermutedAttention(3),)])
@@ -45,13 +45,6 @@ def test_without_a_prefix_it_is_translate(double):
     for beam_size in (1, 3):
         found = double.continue_from(SOURCE, [], beam_size)
         assert double.tokenizer.decode(list(found.tokens)) == double.translate([SOURCE], beam_size)[0]
-
-
-def test_a_beam_of_a_few_finds_no_worse_than_greedy_after_the_same_prefix(double):
-    prefix = double.tokenizer.encode("Ein")
-    greedy, beam = (double.continue_from(SOURCE, prefix, size) for size in (1, 6))
-    assert beam.log_probability / len(beam.tokens) >= greedy.log_probability / len(greedy.tokens) - 0.5
-    assert list(beam.tokens[: len(prefix)]) == prefix
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """What holds for every change to the model: in decoding, in batches, in links, between visitors, at extremes."""
 
 import copy
+import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import FrozenInstanceError, replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from model.network.config import BOS
 from model.network.masks import padding_mask
 from model.proof.checks import prove
 from tests.model.strategies import arrays, assert_bit_equal
-from tests.model.tiny import random_model
+from tests.model.tiny import random_checkpoint
 
 SOURCE, TARGET = "Two dogs play", "Zwei Hunde rennen"
 THREE_ROWS = ((0.0, 0.5, 0.5), (0.25, 0.75, 0.0), (0.2, 0.3, 0.5))
@@ -62,8 +64,7 @@ every = pytest.mark.parametrize("change", EVERY, ids=lambda change: repr(change)
 @pytest.fixture(scope="module")
 def double(tiny_config, tokenizer) -> Translator:
     """Random weights rarely end a text: few positions keep searches short."""
-    model = random_model(replace(tiny_config, max_len=32), dtype=torch.float64)
-    return Translator("tiny", "0" * 64, model, tokenizer)
+    return random_checkpoint(replace(tiny_config, max_len=32), tokenizer, torch.float64)
 
 
 @every
@@ -150,7 +151,9 @@ def test_a_frozen_pattern_that_does_not_fit_is_refused_in_a_sentence(double, kin
         double.trace(SOURCE, TARGET, interventions=(two_heads,))
 
 
+NO_TEMPERATURES = (0, -1.0, math.nan, math.inf, 1e-40, 1e39)
 EXTREMES = (
+    interventions.AttentionTemperature(1e30),
     interventions.PatternEdit(1, (1e-300, 1e300)),
     interventions.PatternEdit(0, (5e-324,)),
     interventions.PermutedAttention(2**32 - 1),
@@ -185,6 +188,15 @@ def test_extremes_neither_overflow_nor_break(translator, change, beside, text):
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
+        *(
+            (partial(interventions.AttentionTemperature, tau), "tau must be a number above 0")
+            for tau in NO_TEMPERATURES
+        ),
+        *((partial(interventions.HeadGate, gate), "gate must lie in") for gate in (-0.1, 1.1, math.nan)),
+        (lambda: interventions.HeadGate(0.5, mode="median"), "mode must be zero or mean"),
+        (lambda: interventions.HeadGate(0.5, kind="self"), "kind must be one of"),
+        (lambda: interventions.HeadGate(0.5, head=-1), "a head must be a whole number"),
+        (lambda: interventions.MaskEdit(forbid=((0, -1),)), "a position must be a whole number from 0"),
         (lambda: interventions.PatternEdit(0, (0.0, 0.0)), "one at least above 0"),
         (lambda: interventions.PatternEdit(0, ()), "one at least above 0"),
         (lambda: interventions.PatternEdit(0, (1.0, -1.0)), "must be finite and not negative"),
@@ -223,6 +235,9 @@ def test_an_address_that_the_model_lacks_is_refused(translator):
         interventions.ResidualOff(layer=9),
         interventions.NormOff("encoder", name="cross_attn"),
         interventions.ForbidSource((0,), layer=7),
+        interventions.PatternMask(2, layer=9),
+        interventions.AttentionTemperature(2.0, layer=2),
+        interventions.AttentionTemperature(2.0, head=4),
     ):
         with pytest.raises(ValueError, match="the model has no"):
             translator.trace(SOURCE, TARGET, interventions=(change,))
@@ -230,8 +245,9 @@ def test_an_address_that_the_model_lacks_is_refused(translator):
         translator.trace(SOURCE, TARGET, interventions=(interventions.PositionsShuffled(tuple(range(200))),))
 
 
-def test_16_visitors_with_16_lists_get_what_each_gets_alone(translator):
-    lists: list[tuple[interventions.Intervention, ...]] = [(EVERY[i], EVERY[(i + 7) % len(EVERY)]) for i in range(16)]
+def test_16_visitors_with_16_temperatures_and_other_changes_get_what_each_gets_alone(translator):
+    taus = np.geomspace(0.1, 10, 16).tolist()
+    lists = [(interventions.AttentionTemperature(tau), change) for tau, change in zip(taus, EVERY, strict=False)]
     start = threading.Barrier(16)
 
     def visit(changes: tuple[interventions.Intervention, ...]) -> list:

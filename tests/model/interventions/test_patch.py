@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,41 +13,19 @@ from torch import Tensor, nn
 from model.analysis.runs.patching import patch_from, read_activations, resolve_patch
 from model.analysis.sweep import sweep
 from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.language_model import LanguageModel
-from model.checkpoints.masked_model import MaskedModel
 from model.hooks import hook_points
 from model.interventions import HeadGate, Intervention, LiftCausalMask, Patch, PatchFrom, describe
 from model.interventions.link import decode, encode
 from model.proof.checks import prove
 from model.trace import Trace
-from tests.model.strategies import translator_for
-from tests.model.tiny import random_model
+from tests.model.strategies import shaped
 
 TARGET = "Zwei Hunde rennen"
-FAMILIES = {
-    "translator": {},
-    "translator, pre-norm": {"norm": "pre", "norm_function": "rms_norm", "activation": "swiglu"},
-    "language model": {"n_encoder_layers": 0},
-    "language model, RoPE, shared keys": {
-        **{"n_encoder_layers": 0, "positions": "rope", "n_kv_heads": 2, "qk_norm": True, "norm": "pre"},
-    },
-    "masked model": {"n_decoder_layers": 0},
-}
+MODERN = "pre, RMSNorm, RoPE, wide shared keys"
+models = pytest.mark.parametrize(
+    ("shape", "family"), [*product(("post", MODERN), ("translator", "language model")), ("post", "masked")]
+)
 SOURCE, OTHER = "a dog and a cat", "a cat and a dog"
-
-
-@pytest.fixture(scope="module")
-def own(tiny_config) -> Callable[[str], Checkpoint]:
-    @cache
-    def open_own(name: str) -> Checkpoint:
-        config = replace(tiny_config, max_len=48, **FAMILIES[name])
-        opened = translator_for(config if config.n_encoder_layers and config.n_decoder_layers else tiny_config)
-        if name.startswith("translator"):
-            return opened
-        kind = LanguageModel if name.startswith("language") else MaskedModel
-        return kind("random", "0" * 64, random_model(config), opened.tokenizer)
-
-    return open_own
 
 
 def traced(opened: Checkpoint, source: str, *changes: Intervention) -> Trace:
@@ -72,9 +50,9 @@ def plainly(opened: Checkpoint, trace: Trace, hooks: dict[nn.Module, Callable]) 
             handle.remove()
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-def test_a_run_patched_into_itself_is_the_run_bit_for_bit_at_every_hook_point(own, name):
-    opened = own(name)
+@models
+def test_a_run_patched_into_itself_is_the_run_bit_for_bit_at_every_hook_point(shape, family):
+    opened = shaped(shape, family)
     trace = traced(opened, SOURCE)
     paths = [path for path in hook_points(opened.model) if not path.endswith(".temperature")]
     for path, values in read_activations(opened, trace, paths).items():
@@ -82,9 +60,9 @@ def test_a_run_patched_into_itself_is_the_run_bit_for_bit_at_every_hook_point(ow
         assert np.array_equal(again.logits, trace.logits), path
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-def test_the_whole_stream_of_a_layer_gives_the_other_run_from_there_on(own, name):
-    opened = own(name)
+@models
+def test_the_whole_stream_of_a_layer_gives_the_other_run_from_there_on(shape, family):
+    opened = shaped(shape, family)
     trace, other = traced(opened, SOURCE), traced(opened, OTHER)
     assert not np.array_equal(trace.logits, other.logits)
     for stack, stream in trace.streams.items():
@@ -100,9 +78,9 @@ def test_the_whole_stream_of_a_layer_gives_the_other_run_from_there_on(own, name
         assert np.array_equal(first.after, stream.sublayers[0].after), "what lies before is the run's own"
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-def test_a_patched_stream_and_a_patched_head_are_what_pytorchs_own_hooks_make(own, name):
-    opened = own(name)
+@models
+def test_a_patched_stream_and_a_patched_head_are_what_pytorchs_own_hooks_make(shape, family):
+    opened = shaped(shape, family)
     trace, other = traced(opened, SOURCE), traced(opened, OTHER)
     stack = next(iter(trace.streams))
     path, layer = f"{stack}.layers.1", opened.model.stacks[stack].layers[1]
@@ -130,9 +108,9 @@ def test_a_patched_stream_and_a_patched_head_are_what_pytorchs_own_hooks_make(ow
         assert all(check.passed for check in prove(opened, found))
 
 
-def test_while_decoding_each_position_is_patched_as_soon_as_it_is_reached(own):
-    for name in ("language model", "language model, RoPE, shared keys"):
-        opened = own(name)
+def test_while_decoding_each_position_is_patched_as_soon_as_it_is_reached():
+    for shape in ("post", MODERN):
+        opened = shaped(shape, "language model")
         other = opened.trace("Three women sit on a bench")
         patch = patch_from(opened, other, "decoder.layers.0.self_attn_residual.before", ((3, 1), (6, 2), (8, 4)))
         assert not patch.position_free
@@ -145,8 +123,8 @@ def test_while_decoding_each_position_is_patched_as_soon_as_it_is_reached(own):
         assert written.tgt_ids != opened.trace("Two", max_new_tokens=8).tgt_ids
 
 
-def test_a_translation_decoded_with_a_patched_encoder_is_that_of_the_other_sentence(own):
-    opened = own("translator")
+def test_a_translation_decoded_with_a_patched_encoder_is_that_of_the_other_sentence():
+    opened = shaped("post")
     other = opened.trace(OTHER, beam_size=2)
     patch = patch_from(opened, other, "encoder.layers.1.self_attn_residual.before")
     assert opened.trace(SOURCE, beam_size=2, interventions=(patch,)).next_ids == other.next_ids
@@ -154,23 +132,23 @@ def test_a_translation_decoded_with_a_patched_encoder_is_that_of_the_other_sente
     assert opened.trace(SOURCE, beam_size=2).next_ids != other.next_ids
 
 
-def test_a_sweep_gives_the_logits_of_each_patch_alone(own):
-    for name in FAMILIES:
-        opened = own(name)
-        trace, other = traced(opened, SOURCE, HeadGate(0.5, layer=0, head=1)), traced(opened, OTHER)
-        paths = [f"{stack}.layers.{n}.self_attn{point}" for stack in trace.streams for n in (0, 1) for point in POINTS]
-        paths += ["decoder.layers.1.cross_attn.k", "decoder.layers.0.cross_attn.v"] * (len(trace.streams) == 2)
-        changes = [(patch_from(opened, other, path, (1, 2)),) for path in paths]
-        for change, logits in zip(changes, sweep(opened, trace, changes), strict=True):
-            alone = opened.rerun(trace, (*trace.interventions, *change)).logits
-            np.testing.assert_allclose(logits, alone, rtol=0, atol=1e-4)
+@models
+def test_a_sweep_gives_the_logits_of_each_patch_alone(shape, family):
+    opened = shaped(shape, family)
+    trace, other = traced(opened, SOURCE, HeadGate(0.5, layer=0, head=1)), traced(opened, OTHER)
+    paths = [f"{stack}.layers.{n}.self_attn{point}" for stack in trace.streams for n in (0, 1) for point in POINTS]
+    paths += ["decoder.layers.1.cross_attn.k", "decoder.layers.0.cross_attn.v"] * (len(trace.streams) == 2)
+    changes = [(patch_from(opened, other, path, (1, 2)),) for path in paths]
+    for change, logits in zip(changes, sweep(opened, trace, changes), strict=True):
+        alone = opened.rerun(trace, (*trace.interventions, *change)).logits
+        np.testing.assert_allclose(logits, alone, rtol=0, atol=1e-4)
 
 
 POINTS = ("_residual.before", ".z", ".q", ".pattern", ".out")
 
 
-def test_rows_take_the_weights_of_keys_that_they_can_see(own):
-    opened = own("language model")
+def test_rows_take_the_weights_of_keys_that_they_can_see():
+    opened = shaped("post", "language model")
     trace, other = traced(opened, SOURCE), traced(opened, "a dog and a man and a cat")
     path = "decoder.layers.0.self_attn.pattern"
     found = opened.rerun(trace, (patch_from(opened, other, path, ((3, 2), (2, 2))),)).attention("decoder_self", 0)
@@ -184,8 +162,8 @@ def test_rows_take_the_weights_of_keys_that_they_can_see(own):
     assert np.array_equal(opened.rerun(trace, (LiftCausalMask(), Patch(path, weights))).logits, lifted.logits)
 
 
-def test_what_does_not_fit_is_a_sentence(own):
-    opened = own("translator")
+def test_what_does_not_fit_is_a_sentence():
+    opened = shaped("post")
     trace, longer = traced(opened, SOURCE), traced(opened, "a dog and a man and a cat")
     stream, z = "encoder.layers.0.self_attn_residual.before", "encoder.layers.1.self_attn.z"
     for make, sentence in (
@@ -229,8 +207,8 @@ def test_patches_are_equal_if_their_bytes_are():
     assert len(repr(patch)) < 150
 
 
-def test_a_link_carries_the_other_text_and_is_resolved_on_opening(own):
-    opened = own("translator")
+def test_a_link_carries_the_other_text_and_is_resolved_on_opening():
+    opened = shaped("post")
     other = opened.trace(f'{OTHER}, e+e "and" 1e+5 \\ [', TARGET)
     patch = patch_from(opened, other, "decoder.layers.1.cross_attn.z", ((1, 2), (2, 2)), head=1)
     text = encode((HeadGate(0.5), patch))
@@ -253,8 +231,8 @@ def test_a_link_carries_the_other_text_and_is_resolved_on_opening(own):
             decode(f'[["Patch",{wrong}]]')
 
 
-def test_a_file_brings_a_patch_back(own, tmp_path):
-    opened = own("translator")
+def test_a_file_brings_a_patch_back(tmp_path):
+    opened = shaped("post")
     trace = traced(opened, SOURCE)
     patch = patch_from(opened, traced(opened, OTHER), "memory", ((1, 1),))
     opened.rerun(trace, (patch,)).save(tmp_path / "run.npz")

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.interventions import MaskEdit, PatternMask, applied
+from model.interventions import MaskEdit, PatternMask
 from model.network.masks import pattern_mask
 
 SOURCE, TARGET = "A dog runs and a cat sat.", "Ein Hund rennt."
@@ -63,24 +62,3 @@ def test_a_pattern_that_keeps_all_cells_changes_nothing(translator) -> None:
     plain = translator.trace(SOURCE, TARGET)
     for change in (PatternMask(100), PatternMask(stride=1), PatternMask(block=100)):
         np.testing.assert_array_equal(translator.rerun(plain, (change,)).logits, plain.logits)
-
-
-@torch.inference_mode()
-def test_one_cached_query_keeps_the_cells_of_its_row(translator) -> None:
-    """Blocks and global tokens too, although searches run them without a cache."""
-    model = translator.model
-    src = torch.tensor([translator.trace(SOURCE, TARGET).src_ids])
-    tgt = torch.tensor([translator.trace(SOURCE, TARGET).tgt_ids])
-    mask = torch.ones(1, 1, 1, src.shape[1], dtype=torch.bool)
-    for change in CHANGES:
-        with applied(model, (change,)):
-            memory, cache = model.encode(src, mask), model.new_cache()
-            whole = model.decode(tgt, memory, mask)[0]
-            for t in range(tgt.shape[1]):
-                step = model.decode_next(tgt[:, t], t, memory, mask, cache)[0]
-                np.testing.assert_allclose(step, whole[t], rtol=1e-3, atol=1e-4)
-
-
-def test_a_model_without_the_layer_refuses_in_a_sentence(translator) -> None:
-    with pytest.raises(ValueError, match="the model has no attention"):
-        translator.trace(SOURCE, TARGET, interventions=(PatternMask(2, layer=9),))

@@ -3,30 +3,24 @@
 import copy
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
 from model import interventions
-from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.translator import Translator
 from model.trace import Trace
 from tests.model.by_hand import PaperModel, positional_encoding
 from tests.model.checkpoints.test_language_model import MODERN
 from tests.model.strategies import KINDS
-from tests.model.tiny import random_model
+from tests.model.tiny import random_checkpoint
 
 SOURCE, TARGET = "A dog runs", "Ein Hund rennt"
 HEAD = 1
 post_norm_alone = pytest.mark.parametrize("double", ["post"], indirect=True)
 """for what happens before any norm"""
-
-
-@pytest.fixture(scope="module", params=("post", "pre"))
-def double(request, tiny_config, tokenizer) -> Translator:
-    model = random_model(replace(tiny_config, norm=request.param), dtype=torch.float64)
-    return Translator("tiny", "0" * 64, model, tokenizer)
 
 
 def assert_as_by_hand(translator: Translator, interventions: tuple, **by_hand) -> Trace:
@@ -49,19 +43,54 @@ def in_head(change):
     return changed
 
 
+def row_by_hand(pattern: np.ndarray, kind: str) -> np.ndarray:
+    """Weights 3, 0, 1 and 4 in row 2, over the keys that it may see."""
+    weights = np.zeros(pattern.shape[1])
+    seen = 3 if kind == "decoder_self" else 4
+    weights[:seen] = [3, 0, 1, 4][:seen]
+    pattern[2] = weights / weights.sum()
+    return pattern
+
+
+def equal_rows(pattern: np.ndarray, kind: str) -> np.ndarray:
+    for query, row in enumerate(pattern):
+        n = query + 1 if kind == "decoder_self" else len(row)
+        row[:n] = 1 / n
+    return pattern
+
+
+def silent_keys(v: np.ndarray, _kind: str) -> np.ndarray:
+    v[[0, 1]] = 0
+    return v
+
+
+def weights_in_order(pattern: np.ndarray, kind: str) -> np.ndarray:
+    """Each key has the weight of another; a row that cannot see all three keeps its own."""
+    moved = np.concatenate([pattern[:, [2, 0, 1]], pattern[:, 3:]], axis=1)
+    return np.where(np.arange(len(pattern))[:, None] < 2, pattern, moved) if kind == "decoder_self" else moved
+
+
+OF_ONE_HEAD = {
+    "unscaled": (interventions.Unscaled, "scaled", lambda scaled, _: scaled * math.sqrt(8)),
+    "a row": (partial(interventions.PatternEdit, 2, (3.0, 0.0, 1.0, 4.0)), "pattern", row_by_hand),
+    "uniform": (interventions.UniformAttention, "pattern", equal_rows),
+    "keys without value": (partial(interventions.ValueZeroing, (0, 1, 99)), "v", silent_keys),
+    "an order": (partial(interventions.PermutedAttention, 0, (2, 0, 1)), "pattern", weights_in_order),
+}
+"""name -> the change, what it changes in a head, and how: (array, kind) -> array"""
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_unscaled_scores_are_q_k_transposed(double, kind):
-    root = math.sqrt(double.model.config.d_k)
-    by_hand = {((kind, 1), "scaled"): in_head(lambda scaled: scaled * root)}
-    trace = assert_as_by_hand(double, (interventions.Unscaled(kind=kind, layer=1, head=HEAD),), changes=by_hand)
-    attention = trace.attention(kind, 1)
-    np.testing.assert_allclose(attention.scaled[HEAD], attention.scores[HEAD], rtol=1e-14)
+@pytest.mark.parametrize("name", OF_ONE_HEAD)
+def test_a_change_of_a_head_is_that_of_the_formulas(double, name, kind):
+    change, what, how = OF_ONE_HEAD[name]
+    by_hand = {((kind, 1), what): in_head(lambda array: how(array, kind))}
+    assert_as_by_hand(double, (change(kind, 1, HEAD),), changes=by_hand)
 
 
-def test_without_the_scaling_is_at_temperature_one_over_its_root(double):
-    hot = interventions.AttentionTemperature(1 / math.sqrt(double.model.config.d_k))
-    one, other = (double.trace(SOURCE, TARGET, interventions=(change,)) for change in (interventions.Unscaled(), hot))
-    np.testing.assert_allclose(one.logits, other.logits, rtol=0, atol=1e-10)
+def test_a_lifted_causal_mask_shows_every_target_word(double):
+    by_hand = {(("decoder_self", 1), "mask"): np.ones_like}
+    assert_as_by_hand(double, (interventions.LiftCausalMask(1),), changes=by_hand)
 
 
 def test_forbidden_source_words_get_no_weight_in_encoder_and_cross_attention(double):
@@ -77,11 +106,6 @@ def test_forbidden_source_words_get_no_weight_in_encoder_and_cross_attention(dou
     )
 
 
-def test_a_lifted_causal_mask_shows_every_target_word(double):
-    by_hand = {(("decoder_self", 1), "mask"): np.ones_like}
-    assert_as_by_hand(double, (interventions.LiftCausalMask(1),), changes=by_hand)
-
-
 def test_a_mask_edit_forbids_and_allows_single_cells(double):
     def edited(mask: np.ndarray) -> np.ndarray:
         mask[1, 0], mask[0, 2] = False, True
@@ -91,45 +115,10 @@ def test_a_mask_edit_forbids_and_allows_single_cells(double):
     assert_as_by_hand(double, (change,), changes={(("decoder_self", 0), "mask"): in_head(edited)})
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_row_set_by_hand_has_these_weights_over_the_keys_it_may_see(double, kind):
-    def edited(pattern: np.ndarray) -> np.ndarray:
-        weights = np.zeros(pattern.shape[1])
-        weights[:4] = [3, 0, 1, 4]
-        weights[(3 if kind == "decoder_self" else 4) :] = 0
-        pattern[2] = weights / weights.sum()
-        return pattern
-
-    change = interventions.PatternEdit(2, (3.0, 0.0, 1.0, 4.0), kind, 1, HEAD)
-    assert_as_by_hand(double, (change,), changes={((kind, 1), "pattern"): in_head(edited)})
-
-
 def test_a_row_whose_weights_are_all_on_later_words_stays(double):
     change = interventions.PatternEdit(0, (0.0, 1.0), "decoder_self")
     trace = double.trace(SOURCE, TARGET, interventions=(change,))
     assert np.array_equal(trace.logits, double.trace(SOURCE, TARGET).logits)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_uniform_weights_are_one_over_the_keys_that_a_query_may_see(double, kind):
-    def uniform(pattern: np.ndarray) -> np.ndarray:
-        for query, row in enumerate(pattern):
-            n = query + 1 if kind == "decoder_self" else len(row)
-            row[:n] = 1 / n
-        return pattern
-
-    assert_as_by_hand(
-        double, (interventions.UniformAttention(kind, 0, HEAD),), changes={((kind, 0), "pattern"): in_head(uniform)}
-    )
-
-
-@pytest.mark.parametrize("kind", ["encoder_self", "cross"])
-def test_an_order_hands_each_key_the_weight_of_another(double, kind):
-    def permuted(pattern: np.ndarray) -> np.ndarray:
-        return np.concatenate([pattern[:, [2, 0, 1]], pattern[:, 3:]], axis=1)
-
-    change = interventions.PermutedAttention(order=(2, 0, 1), kind=kind, layer=1, head=HEAD)
-    assert_as_by_hand(double, (change,), changes={((kind, 1), "pattern"): in_head(permuted)})
 
 
 @post_norm_alone
@@ -187,16 +176,6 @@ def test_a_frozen_pattern_shows_no_row_what_comes_after_it(double):
 
     change = interventions.FrozenPattern.of(lifted, "decoder_self", 1)
     assert_as_by_hand(double, (change,), changes={(("decoder_self", 1), "pattern"): visible})
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_keys_without_value_keep_their_weights(double, kind):
-    def silent(v: np.ndarray) -> np.ndarray:
-        v[[0, 1]] = 0
-        return v
-
-    change = interventions.ValueZeroing((0, 1, 99), kind, 0, HEAD)
-    assert_as_by_hand(double, (change,), changes={((kind, 0), "v"): in_head(silent)})
 
 
 @pytest.mark.parametrize(("side", "name"), [("source", "src_embedding"), ("target", "tgt_embedding")])
@@ -277,7 +256,9 @@ def test_cells_forbidden_in_the_encoder_mean_the_same_in_a_batch_and_with_the_ca
 @pytest.mark.parametrize("family", ["translator", "lm"])
 def test_shared_keys_and_values_are_those_of_mean_pooled_matrices(family, groups, tokenizer, double):
     """Ainslie et al. 2023, section 2.1, done to a copy of the weights; with 4 groups nothing changes."""
-    opened = double if family == "translator" else language_model(tokenizer)
+    # The language model has grouped queries, RoPE, and a norm of the keys.
+    modern = replace(MODERN, vocab_size=len(tokenizer))
+    opened = double if family == "translator" else random_checkpoint(modern, tokenizer, torch.float64)
     trace = opened.trace(SOURCE, TARGET)
     pooled = replace(opened, model=copy.deepcopy(opened.model))
     for _, module in pooled.model.attentions().values():
@@ -292,12 +273,6 @@ def test_shared_keys_and_values_are_those_of_mean_pooled_matrices(family, groups
     assert same == (groups == 4 or (family == "lm" and groups == 2)), "the language model has two heads of keys"
     first = found.attention(opened.kinds[0].name, 0)
     assert all(np.array_equal(first.k[h], first.k[h - h % (4 // groups)]) for h in range(4))
-
-
-def language_model(tokenizer) -> LanguageModel:
-    """With grouped queries, RoPE, and a norm of the keys."""
-    config = replace(MODERN, vocab_size=len(tokenizer))
-    return LanguageModel("tiny", "0" * 64, random_model(config, dtype=torch.float64), tokenizer)
 
 
 @post_norm_alone

@@ -1,6 +1,6 @@
 """With the same weights, the parts that came after the paper compute what Hugging Face's models compute."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import pytest
 import torch
@@ -17,14 +17,10 @@ from tests.model.tiny import randomised
 
 TOLERANCE = 1e-5
 SIZES = {"vocab_size": 50, "d_model": 32, "n_heads": 4, "d_ff": 48, "max_len": 64, "dropout": 0.0}
+DECODER = SIZES | {"n_encoder_layers": 0, "n_decoder_layers": 2, "norm": "pre", "scale_embeddings": False}
+THEIRS = {"hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4, "attn_implementation": "eager"}
+SEVERAL = THEIRS | {"vocab_size": 50, "max_position_embeddings": 64}
 TOKENS = torch.tensor([[2, 17, 9, 33, 41, 8, 25, 11, 3]])
-
-
-@pytest.fixture(autouse=True)
-def same_weights_each_time() -> Iterator[None]:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        yield
 
 
 def copy_weights(pairs: Iterable[tuple[nn.Module, nn.Module]]) -> None:
@@ -46,36 +42,11 @@ def assert_same(ours: Tensor, theirs: Tensor) -> None:
 @pytest.mark.parametrize("kv_heads", [4, 2, 1])
 def test_llama(kv_heads):
     """RMSNorm before each sub-layer, RoPE, SwiGLU, shared keys and values, no biases."""
-    config = TransformerConfig(
-        **SIZES,
-        n_encoder_layers=0,
-        n_decoder_layers=2,
-        norm="pre",
-        norm_function="rms_norm",
-        positions="rope",
-        activation="swiglu",
-        n_kv_heads=kv_heads,
-        biases=False,
-        tie_embeddings=False,
-        scale_embeddings=False,
-        rope_base=5000,
-    )
-    theirs = randomised(
-        LlamaForCausalLM(
-            LlamaConfig(
-                vocab_size=50,
-                hidden_size=32,
-                intermediate_size=48,
-                num_hidden_layers=2,
-                num_attention_heads=4,
-                num_key_value_heads=kv_heads,
-                rms_norm_eps=1e-5,
-                max_position_embeddings=64,
-                attn_implementation="eager",
-                rope_parameters={"rope_type": "default", "rope_theta": 5000.0},
-            )
-        )
-    ).eval()
+    parts = {"norm_function": "rms_norm", "positions": "rope", "activation": "swiglu", "n_kv_heads": kv_heads}
+    config = TransformerConfig(**DECODER | parts, biases=False, tie_embeddings=False, rope_base=5000)
+    shared = {"num_hidden_layers": 2, "num_key_value_heads": kv_heads, "rms_norm_eps": 1e-5}
+    rope = {"rope_parameters": {"rope_type": "default", "rope_theta": 5000.0}}
+    theirs = randomised(LlamaForCausalLM(LlamaConfig(**SEVERAL | shared | rope))).eval()
     ours = new_network(config).eval()
     copy_weights([(theirs.model.embed_tokens, ours.tgt_embedding.tokens), (theirs.lm_head, ours.output)])
     copy_weights([(theirs.model.norm, ours.decoder.final_norm)])
@@ -94,32 +65,10 @@ def test_llama(kv_heads):
 
 def test_gpt_2():
     """LayerNorm before each sub-layer, learned positions, GELU; q, k and v in one matrix."""
-    config = TransformerConfig(
-        **SIZES,
-        n_encoder_layers=0,
-        n_decoder_layers=2,
-        norm="pre",
-        positions="learned",
-        activation="gelu",
-        scale_embeddings=False,
-    )
-    theirs = randomised(
-        GPT2LMHeadModel(
-            GPT2Config(
-                vocab_size=50,
-                n_positions=64,
-                n_embd=32,
-                n_layer=2,
-                n_head=4,
-                n_inner=48,
-                activation_function="gelu",
-                resid_pdrop=0.0,
-                embd_pdrop=0.0,
-                attn_pdrop=0.0,
-                attn_implementation="eager",
-            )
-        )
-    ).eval()
+    config = TransformerConfig(**DECODER, positions="learned", activation="gelu")
+    sizes = {"vocab_size": 50, "n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_inner": 48}
+    functions = {"activation_function": "gelu", "attn_implementation": "eager"}
+    theirs = randomised(GPT2LMHeadModel(GPT2Config(**sizes, **functions))).eval()
     ours = new_network(config).eval()
     copy_weights(
         [(theirs.transformer.wte, ours.tgt_embedding.tokens), (theirs.transformer.ln_f, ours.decoder.final_norm)]
@@ -140,15 +89,7 @@ def test_gpt_2():
 def test_berts_layer():
     """The paper's encoder layer with GELU."""
     config = TransformerConfig(**SIZES, n_encoder_layers=1, n_decoder_layers=0, activation="gelu", positions="learned")
-    their_config = BertConfig(
-        hidden_size=32,
-        num_attention_heads=4,
-        intermediate_size=48,
-        hidden_act="gelu",
-        layer_norm_eps=1e-5,
-        attn_implementation="eager",
-    )
-    their = randomised(BertLayer(their_config)).eval()
+    their = randomised(BertLayer(BertConfig(**THEIRS, hidden_act="gelu", layer_norm_eps=1e-5))).eval()
     our = new_network(config).eval().encoder.layers[0]
     attention = their.attention
     copy_weights(
@@ -167,35 +108,11 @@ def test_berts_layer():
 
 def test_modernberts_layers():
     """No biases, GeGLU, RoPE, LayerNorm before each sub-layer, keys within a window on both sides."""
-    config = TransformerConfig(
-        **SIZES,
-        n_encoder_layers=2,
-        n_decoder_layers=0,
-        norm="pre",
-        positions="rope",
-        activation="geglu",
-        biases=False,
-        window=3,
-        rope_base=10_000,
-    )
-    theirs = randomised(
-        ModernBertModel(
-            ModernBertConfig(
-                vocab_size=50,
-                hidden_size=32,
-                intermediate_size=48,
-                num_hidden_layers=3,
-                num_attention_heads=4,
-                max_position_embeddings=64,
-                norm_eps=1e-5,
-                local_attention=4,
-                global_attn_every_n_layers=3,
-                pad_token_id=0,
-                attn_implementation="eager",
-                layer_types=["full_attention", "sliding_attention", "sliding_attention"],
-            )
-        )
-    ).eval()
+    parts = {"norm": "pre", "positions": "rope", "activation": "geglu", "biases": False, "window": 3}
+    config = TransformerConfig(**SIZES | parts, n_encoder_layers=2, n_decoder_layers=0, rope_base=10_000)
+    layers = {"num_hidden_layers": 3, "layer_types": ["full_attention", "sliding_attention", "sliding_attention"]}
+    window = {"local_attention": 4, "global_attn_every_n_layers": 3, "pad_token_id": 0, "norm_eps": 1e-5}
+    theirs = randomised(ModernBertModel(ModernBertConfig(**SEVERAL | layers | window))).eval()
     ours = new_network(config).eval()
     # Their first layer has no norm before its attention, so the comparison begins with the second.
     for their, our in zip(theirs.layers[1:], ours.encoder.layers, strict=True):

@@ -132,18 +132,11 @@ TINY = (
 )
 
 
-@pytest.fixture(scope="module")
-def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("letters")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reversal_task, "TRAIN_LINES", 200)
-        patch.setattr(reversal_task, "DEV_LINES", 20)
-        reversal_task.main(["--out", str(folder), "--longest", "5"])
-    return folder
-
-
+@pytest.mark.usefixtures("few_letters")
 @pytest.mark.parametrize("norm", ["batch_norm", "layer_norm"])
-def test_only_batch_norm_is_trained_without_padding(norm: str, letters: Path, tmp_path: Path) -> None:
+def test_only_batch_norm_is_trained_without_padding(norm: str, tmp_path: Path) -> None:
+    letters = tmp_path / "letters"
+    reversal_task.main(["--out", str(letters), "--longest", "5"])
     files = ["--train", f"{letters / 'train.tsv'}", "--dev", f"{letters / 'dev.tsv'}", "--out", str(tmp_path)]
     trainer = new_trainer([*TINY.split(), "--norm-function", norm, *files])
     padded = []
@@ -159,16 +152,13 @@ def test_only_batch_norm_is_trained_without_padding(norm: str, letters: Path, tm
         assert all(values.abs().sum() > 0 for values in running)
 
 
+@pytest.mark.usefixtures("few_letters")
 def test_the_study_writes_what_the_page_reads(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(norm_and_residual.reversal_task, "TRAIN_LINES", 200)
-    monkeypatch.setattr(norm_and_residual.reversal_task, "DEV_LINES", 20)
     names = ("no-norm", "pre-2")
     monkeypatch.setattr(norm_and_residual, "RUNS", {name: norm_and_residual.RUNS[name] for name in names})
     recipe = TINY.replace("--n-encoder-layers 1 --n-decoder-layers 1 ", "")
-    threads = torch.get_num_threads()
     command = ["--out", str(tmp_path / "runs"), "--gather", str(tmp_path / "shipped"), "--recipe", recipe]
     norm_and_residual.main(command)
-    torch.set_num_threads(threads)
     logs, gradients = (pd.read_csv(tmp_path / "shipped" / name) for name in (studies.NORMS, studies.GRADIENTS))
     assert set(logs["run"]) == set(gradients["run"]) == set(names)
     # no-norm has the toy's layers, pre-2 its own.
@@ -178,13 +168,11 @@ def test_the_study_writes_what_the_page_reads(tmp_path: Path, monkeypatch) -> No
     weights = tmp_path / "runs" / "pre-2" / "model.safetensors"
     written = weights.stat().st_mtime_ns
     norm_and_residual.main(command)  # what is finished is not trained again
-    torch.set_num_threads(threads)
     assert weights.stat().st_mtime_ns == written
     # A run of its own, from another folder, leaves the rows of the others as they are.
     others = [logs[logs["run"] == "no-norm"], gradients[gradients["run"] == "no-norm"]]
     alone = ["--out", str(tmp_path / "alone"), "--runs", "pre-2"]
     norm_and_residual.main([*command, *alone])
-    torch.set_num_threads(threads)
     assert not (tmp_path / "alone" / "no-norm").exists()
     for name, before, other in zip((studies.NORMS, studies.GRADIENTS), (logs, gradients), others, strict=True):
         after = pd.read_csv(tmp_path / "shipped" / name)

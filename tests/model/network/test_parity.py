@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from model.hooks import explicit_path
 from model.network.attention import MultiHeadAttention
 from model.network.config import TransformerConfig
 from model.network.layers import DecoderLayer, EncoderLayer
@@ -81,30 +80,20 @@ def test_attention_is_that_of_torch_down_to_each_heads_weights():
     assert_same(patterns[0], their_pattern)
 
 
-@pytest.mark.parametrize("explicit", [True, False], ids=["explicit", "fused"])
 @pytest.mark.parametrize("config", VARIANTS)
-def test_the_encoder_layer_is_that_of_torch(config, explicit):
+def test_the_encoder_layer_is_that_of_torch(config):
     ours, theirs = randomised(EncoderLayer(config)), their_layer(nn.TransformerEncoderLayer, config)
     copy_layer(ours, theirs)
     _, x, words = inputs()
-    out = through(explicit, ours, x, words[:, None, None, :])
+    out = ours(x, words[:, None, None, :])
     assert_same(out, theirs(x, src_key_padding_mask=~words))
 
 
-@pytest.mark.parametrize("explicit", [True, False], ids=["explicit", "fused"])
 @pytest.mark.parametrize("config", VARIANTS)
-def test_the_decoder_layer_is_that_of_torch(config, explicit):
+def test_the_decoder_layer_is_that_of_torch(config):
     ours, theirs = randomised(DecoderLayer(config)), their_layer(nn.TransformerDecoderLayer, config)
     copy_layer(ours, theirs)
     x, memory, words = inputs()
     future = torch.ones(QUERIES, QUERIES, dtype=torch.bool).triu(1)
-    out = through(explicit, ours, x, memory, ~future[None, None], words[:, None, None, :])
+    out = ours(x, memory, ~future[None, None], words[:, None, None, :])
     assert_same(out, theirs(x, memory, tgt_mask=future, memory_key_padding_mask=~words))
-
-
-def through(explicit: bool, layer: nn.Module, *arguments: torch.Tensor) -> torch.Tensor:
-    """The layer's output by the path that goes through the hook points, or by torch's fused attention."""
-    if not explicit:
-        return layer(*arguments)
-    with explicit_path():
-        return layer(*arguments)

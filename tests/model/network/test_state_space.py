@@ -37,30 +37,15 @@ def run_layer(layer: SelectiveStateSpace, u: torch.Tensor) -> dict[str, torch.Te
     return activations
 
 
-def map_of(layer: SelectiveStateSpace, run: dict[str, torch.Tensor]) -> torch.Tensor:
-    return equivalent_map(layer.a, run["delta"], run["b"], run["c"])
-
-
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(1, 8), st.sampled_from([0.1, 1.0, 30.0]), st.integers(0, 99))
 @settings(max_examples=40, deadline=None)
 def test_the_equivalent_map_times_x_is_what_the_recurrence_gives(positions, d_state, d_inner, size, seed) -> None:
     layer = new_layer(d_inner, d_state, seed)
     run = run_layer(layer, new_input(positions, seed, size))
-    product = torch.einsum("bdij,bjd->bid", map_of(layer, run), run["x"])
+    weights = equivalent_map(layer.a, run["delta"], run["b"], run["c"])
+    assert not weights.triu(1).any()
+    product = torch.einsum("bdij,bjd->bid", weights, run["x"])
     torch.testing.assert_close(product, run["y"], rtol=1e-9, atol=1e-9 * float(run["y"].abs().max() + 1))
-
-
-def test_the_map_is_the_formula_of_its_docstring() -> None:
-    layer = new_layer()
-    run = run_layer(layer, new_input(5))
-    weights, (delta, b, c) = map_of(layer, run), (run[name] for name in ("delta", "b", "c"))
-    for i in range(5):
-        for j in range(5):
-            decay = torch.ones(2, 6, 4, dtype=torch.double)
-            for k in range(j + 1, i + 1):
-                decay = decay * torch.exp(delta[:, k, :, None] * layer.a)
-            entry = (c[:, i, None] * decay * b[:, j, None]).sum(dim=-1) * delta[:, j]
-            torch.testing.assert_close(weights[..., i, j], entry if j <= i else torch.zeros_like(entry))
 
 
 def test_the_recurrence_is_the_papers() -> None:
@@ -72,16 +57,6 @@ def test_the_recurrence_is_the_papers() -> None:
     torch.testing.assert_close(run["state"][:, 0], written[:, 0])
     torch.testing.assert_close(run["state"][:, 1:], decay[:, 1:] * run["state"][:, :-1] + written[:, 1:])
     torch.testing.assert_close(run["y"], (run["state"] * run["c"][:, :, None]).sum(dim=-1))
-
-
-def test_a_token_with_a_small_step_leaves_the_state_and_one_with_a_large_step_clears_it() -> None:
-    layer, (b, c) = new_layer(), torch.ones(2, 1, 3, 4, dtype=torch.double)
-    delta = torch.full((1, 3, 6), 0.5, dtype=torch.double)
-    for step, kept in ((1e-9, 1.0), (1e3, 0.0)):
-        delta[:, 1] = step
-        weights = equivalent_map(layer.a, delta, b, c)
-        passed = equivalent_map(layer.a, delta[:, [0, 2]], b[:, :2], c[:, :2])
-        torch.testing.assert_close(weights[..., 2, 0], kept * passed[..., 1, 0], rtol=1e-6, atol=1e-12)
 
 
 def test_states_decay_whatever_the_weights_are_and_begin_as_the_docstring_says() -> None:
@@ -218,9 +193,7 @@ def test_a_random_digit_of_the_text_is_right_as_often_as_said(pairs: int) -> Non
 def test_the_training_writes_what_the_page_reads(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(training, "SEEDS", (0,))
     monkeypatch.setattr(training, "TEST_TEXTS", 4)
-    threads = torch.get_num_threads()
     training.main(["--out", str(tmp_path), "--steps", "3"])
-    torch.set_num_threads(threads)
     assert {path.name for path in tmp_path.iterdir()} == {
         recall.RESULTS,
         *(f"{name}.safetensors" for name in recall.RECALL_MODELS),

@@ -6,16 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from model.interventions import AttentionTemperature, HeadGate
 from model.proof.checks import Check, chain_closes, hooks_change_nothing, prove, rows_sum_to_one
 from model.trace import Trace
 from tests.model.strategies import KINDS, with_stream
 from tests.model.tiny import random_model
-
-
-@pytest.fixture(scope="module")
-def trace(translator) -> Trace:
-    return translator.trace("Two dogs play.", "Zwei Hunde spielen.")
 
 
 def altered(trace: Trace, kind: str, **arrays: np.ndarray) -> Trace:
@@ -28,13 +22,6 @@ def nudged(array: np.ndarray, by: float = 0.01) -> np.ndarray:
     array = array.copy()
     array[(0,) * array.ndim] += by
     return array
-
-
-def test_an_honest_trace_passes_and_says_so(translator, trace):
-    checks = prove(translator, trace)
-    assert [check.title for check in checks] == ["Watching changes nothing", "The chain closes", "Rows sum to 1"]
-    assert all(check.passed for check in checks)
-    assert checks[0].error == checks[0].tolerance == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -94,15 +81,6 @@ def test_nan_is_no_proof(translator, trace):
     assert not rows_sum_to_one(lie).passed
     assert not chain_closes(translator, lie).passed
     assert not Check("", "", math.nan, 1.0).passed
-
-
-@pytest.mark.parametrize(
-    "change", [HeadGate(0.0, kind="cross"), HeadGate(0.3, mode="mean"), AttentionTemperature(0.01)]
-)
-def test_a_changed_run_is_proved_as_changed_and_not_as_unchanged(translator, change):
-    changed = translator.trace("Two dogs play.", "Zwei Hunde.", interventions=(change,))
-    assert all(check.passed for check in prove(translator, changed))
-    assert not hooks_change_nothing(translator, dataclasses.replace(changed, interventions=())).passed
 
 
 def test_scores_in_the_thousands_do_not_raise_a_false_alarm(tiny_config, translator):

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.masked_model import MaskedModel
 from model.proof.claims import CLAIMS, double_case, measure_claim
 from model.proof.measures import Case
-from tests.model.checkpoints import test_language_model as ours
-from tests.model.proof.test_claims_live import swapped
-from tests.model.tiny import random_model
+from tests.model.checkpoints.test_language_model import opened as open_own
+from tests.model.proof.test_claims import swapped
 
 transformers = pytest.importorskip("transformers")
 
@@ -44,12 +42,10 @@ POSITIONS_OF = {"RoPE": "rope", "ALiBi": "alibi", "sinusoids": "sinusoidal", "no
 
 def case_of(name: str, tokenizer) -> Case:
     if name in POSITIONS_OF:
-        model = ours.opened(tokenizer, positions=POSITIONS_OF[name])
+        model = open_own(tokenizer, positions=POSITIONS_OF[name])
         trace = model.trace(TEXT, max_new_tokens=2)
     elif name == "masked":
-        sizes = {"n_encoder_layers": 2, "n_decoder_layers": 0, "vocab_size": len(tokenizer)}
-        network = random_model(dataclasses.replace(ours.MODERN, **sizes))
-        model = MaskedModel("random", "0" * 64, network, tokenizer)
+        model = open_own(tokenizer, n_encoder_layers=2, n_decoder_layers=0)
         trace = model.trace(TEXT)
     else:
         model = opened_by_others(*name.split(", "))

@@ -18,7 +18,8 @@ def test_the_table_has_every_row_of_every_log_with_the_runs_name_size_and_tokens
         )
         log = {"step": [1, 2], "hours": [0.5, 1.0], "tokens_per_second": [speed, speed], "dev_loss": [5.0, 4.0]}
         pd.DataFrame(log).to_csv(tmp_path / name / "log.csv", index=False)
-    curves.main([str(tmp_path / "b"), str(tmp_path / "a"), "--out", str(tmp_path / "out" / "curves.csv")])
+    for _ in range(2):  # into a new folder, then into one that is there
+        curves.main([str(tmp_path / "b"), str(tmp_path / "a"), "--out", str(tmp_path / "out" / "curves.csv")])
     table = pd.read_csv(tmp_path / "out" / "curves.csv")
     assert table["run"].tolist() == ["b", "b", "a", "a"]
     assert table["tokens"].tolist() == [360_000, 720_000, 180_000, 360_000]

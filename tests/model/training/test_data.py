@@ -15,23 +15,28 @@ from model.network.batch import token_batches
 from model.network.config import BOS, EOS, PAD
 from model.training.data import Batch, Text, encode_pairs, read_pairs, read_texts, sample_epoch
 from tests.model.strategies import few
-from tests.model.tiny import SENTENCES
+from tests.model.tiny import SENTENCES, write_pairs
 
 TEXT = "A dog.\tEin Hund.\nTwo dogs.\tZwei Hunde.\n"
 PAIRS = [("A dog.", "Ein Hund."), ("Two dogs.", "Zwei Hunde.")]
 
 
-@pytest.mark.parametrize(("suffix", "pack"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)])
-def test_files_are_read_plain_or_compressed(tmp_path, suffix, pack):
-    path = tmp_path / f"pairs.tsv{suffix}"
-    path.write_bytes(pack(TEXT.encode()))
+FILES = {
+    "plain.tsv": TEXT.encode(),
+    "packed.tsv.gz": gzip.compress(TEXT.encode()),
+    "packed.tsv.xz": lzma.compress(TEXT.encode()),
+    "without a last line feed.tsv": TEXT.strip().encode(),
+    "of Windows.tsv": TEXT.replace("\n", "\r\n").encode(),
+    "with a mark at its start.tsv": TEXT.encode("utf-8-sig"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_are_read_whatever_wrote_them(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(FILES[name])
     assert read_pairs([path, str(path)]) == PAIRS * 2
-
-
-def test_the_last_line_needs_no_line_feed_and_windows_line_ends_are_taken(tmp_path):
-    path = tmp_path / "pairs.tsv"
-    path.write_bytes(TEXT.replace("\n", "\r\n").strip().encode())
-    assert read_pairs([path]) == PAIRS
+    assert [line.split("\t")[0] for line in read_texts(path)] == ["A dog.", "Two dogs."]
 
 
 def test_only_a_line_feed_ends_a_line(tmp_path):
@@ -65,13 +70,6 @@ def test_a_broken_file_gets_a_sentence_that_names_the_place(tmp_path, name, cont
     assert str(path) in str(error.value)
 
 
-def test_the_mark_at_the_start_of_a_file_is_no_part_of_its_text(tmp_path):
-    path = tmp_path / "pairs.tsv"
-    path.write_text(TEXT, encoding="utf-8-sig")
-    assert read_pairs([path]) == PAIRS
-    assert read_texts(path)[0].startswith("A dog.")
-
-
 @pytest.mark.parametrize(
     "empty", ["", "  ", "A dog.\t", "\tEin Hund.", "\t", "\u200b\tEin Hund.", "A dog.\t\u00ad \ufeff"]
 )
@@ -91,22 +89,10 @@ def test_blank_lines_of_a_plain_text_are_skipped_and_counted(tmp_path, capsys):
 
 
 def test_a_text_is_learned_as_it_is_read_later(tmp_path):
-    path = tmp_path / "pairs.tsv"
-    path.write_text("Cafe\u0301 \u00a0au lait\tMilch\u00adkaffee\n", encoding="utf-8")
+    path = write_pairs(tmp_path / "pairs.tsv", [("Cafe\u0301 \u00a0au lait", "Milch\u00adkaffee")])
     assert Text.read(str(path)).examples == [("Caf\u00e9 au lait", "Milchkaffee")]
     (line,) = Text.read(str(path), "decoder").examples
     assert line == "Caf\u00e9 \u00a0au lait\tMilchkaffee"
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"missing\.tsv"):
-        read_pairs([tmp_path / "missing.tsv"])
-
-
-def test_the_source_ends_and_the_target_starts_and_ends(tokenizer):
-    ((src, tgt),) = encode_pairs(tokenizer, [("Two dogs", "Zwei Hunde")], max_len=100)
-    assert src == [*tokenizer.encode("Two dogs"), EOS]
-    assert tgt == [BOS, *tokenizer.encode("Zwei Hunde"), EOS]
 
 
 def test_pairs_that_are_too_long_on_either_side_are_left_out(tokenizer):
@@ -140,16 +126,17 @@ def test_the_seed_decides_who_meets_whom():
     assert token_batches(lengths, 20, "0-0") != token_batches(lengths, 20, "0-1")
 
 
-def test_a_batch_is_padded_and_the_target_shifted_by_one(tokenizer):
+def test_a_batch_is_padded_its_source_ends_and_its_target_is_shifted_by_one(tokenizer):
     pairs = encode_pairs(tokenizer, SENTENCES, max_len=100)
     batch = Batch.of(pairs)
     assert batch.src.shape == (len(pairs), max(len(src) for src, _ in pairs))
     assert batch.tgt_in.shape == batch.tgt_out.shape == (len(pairs), max(len(tgt) for _, tgt in pairs) - 1)
     assert torch.equal(batch.tgt_in[:, 1:], batch.tgt_out[:, :-1])
-    for row, (src, tgt) in enumerate(pairs):
+    for row, (source, target) in enumerate(SENTENCES):
+        src, tgt = [*tokenizer.encode(source), EOS], [*tokenizer.encode(target), EOS]
         assert batch.src[row].tolist() == src + [PAD] * (batch.src.shape[1] - len(src))
         assert batch.tgt_in[row, 0] == BOS
-        assert batch.tgt_out[row][batch.tgt_out[row] != PAD].tolist() == tgt[1:]
+        assert batch.tgt_out[row][batch.tgt_out[row] != PAD].tolist() == tgt
 
 
 @few
@@ -170,10 +157,8 @@ def test_another_epoch_draws_other_pairs():
 
 
 def test_a_file_may_be_named_with_its_weight(tmp_path):
-    path = tmp_path / "pairs.tsv"
-    path.write_text(TEXT, encoding="utf-8")
-    assert Text.read(str(path)) == Text(PAIRS, 1.0)
-    assert Text.read(f"{path}:0.3") == Text(PAIRS, 0.3)
-    assert Text.read(f"{path}:2") == Text(PAIRS, 2.0)
+    path = write_pairs(tmp_path / "pairs.tsv", PAIRS)
+    for ending, weight in (("", 1.0), (":0.3", 0.3), (":2", 2.0)):
+        assert Text.read(f"{path}{ending}") == Text(PAIRS, weight)
     with pytest.raises(ValueError, match="weight must be above 0"):
         Text.read(f"{path}:0")

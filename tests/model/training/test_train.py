@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,19 +35,14 @@ ENVIRONMENT = os.environ | {
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
+def one_thread() -> None:
     """As the subprocesses have: sums in another order would end in other last bits."""
-    threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture
-def command(tmp_path: Path):
+def command(data: Path, tmp_path: Path):
     """A function of an output folder and more options that gives train's arguments."""
-    data = tmp_path / "pairs.tsv"
-    data.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in SENTENCES), encoding="utf-8")
     development = tmp_path / "development.tsv"
     development.write_text("A dog runs.\tEin Hund rennt.\n", encoding="utf-8")
 
@@ -166,8 +160,12 @@ def test_two_processes_hold_the_same_weights_and_learn_what_one_learns(command, 
     assert logs[0]["train_loss"].tolist() == pytest.approx(logs[1]["train_loss"].tolist(), rel=1e-4)
 
 
-def test_what_it_leaves_can_be_opened_and_its_log_tells_of_loss_and_bleu(command, tmp_path):
+def test_it_says_how_far_it_is_and_leaves_what_can_be_opened_and_a_log_of_loss_and_bleu(command, tmp_path, capsys):
     train.main(command("run", steps=2, evaluate_every=1, minutes=5))
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("step 1 of 2, ")
+    assert last.startswith(f"{tmp_path / 'run'}: step 2 of 2, dev_loss ")
+    assert last.endswith(f"--model {tmp_path / 'run'}")
     translator = load_checkpoint(str(tmp_path / "run"), device="cpu")
     assert translator.model.config.d_model == 64
     assert len(translator.tokenizer) == translator.model.config.vocab_size == 360
@@ -201,7 +199,7 @@ def test_development_pairs_that_do_not_fit_are_left_out_of_loss_and_bleu(command
         train.main([*arguments, "--resume"])
 
 
-def test_a_run_may_start_from_another_s_weights_and_vocabulary(command, tmp_path):
+def test_a_run_may_start_from_another_s_weights_and_vocabulary_if_they_fit(command, tmp_path):
     train.main(command("first", steps=1, evaluate_every=1))
     first = load_checkpoint(str(tmp_path / "first"), device="cpu")
     arguments = [*command("second", dropout=0.25), "--start-from", str(tmp_path / "first")]
@@ -211,6 +209,8 @@ def test_a_run_may_start_from_another_s_weights_and_vocabulary(command, tmp_path
     for name, tensor in first.model.state_dict().items():
         assert torch.equal(trainer.model.state_dict()[name], tensor), name
     assert trainer.progress.step == 0
+    with pytest.raises(ValueError, match="do not fit this configuration"):
+        train.main([*arguments, "--norm=pre"])
 
 
 @pytest.mark.parametrize(
@@ -234,12 +234,6 @@ def test_every_choice_of_the_configuration_can_be_trained_and_opened(command, tm
     assert rate == pytest.approx((config.d_model * 3) ** -0.5, rel=1e-5)
 
 
-def test_weights_that_do_not_fit_the_configuration_are_refused(command, tmp_path):
-    train.main(command("first", steps=1, evaluate_every=1))
-    with pytest.raises(ValueError, match="do not fit this configuration"):
-        train.main([*command("second"), "--start-from", str(tmp_path / "first"), "--norm=pre"])
-
-
 def test_a_vocabulary_that_was_there_is_used_and_named_with_how_to_start_anew(command, tmp_path, capsys):
     train.main(command("run", steps=1, evaluate_every=1))
     assert "was there before" not in capsys.readouterr().err, "this run learned it"
@@ -250,14 +244,6 @@ def test_a_vocabulary_that_was_there_is_used_and_named_with_how_to_start_anew(co
     assert f"{tmp_path / 'run' / 'tokenizer.model'} was there before" in said
     assert "delete it" in said
     assert (tmp_path / "run" / "tokenizer.model").read_bytes() == before
-
-
-def test_a_run_without_a_terminal_says_how_far_it_is_and_ends_with_its_result(command, tmp_path, capsys):
-    train.main(command("run", steps=2, evaluate_every=2))
-    first, *_, last = capsys.readouterr().err.splitlines()
-    assert first.startswith("step 1 of 2, ")
-    assert last.startswith(f"{tmp_path / 'run'}: step 2 of 2, dev_loss ")
-    assert last.endswith(f"--model {tmp_path / 'run'}")
 
 
 def test_the_help_explains_every_option(capsys):

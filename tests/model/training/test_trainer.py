@@ -4,13 +4,16 @@ import copy
 import random
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from model.checkpoints.store import load_checkpoint
+from model.checkpoints.files import sha256
+from model.checkpoints.snapshots import newest_step
+from model.checkpoints.store import MODELS_VARIABLE, CheckpointError, load_checkpoint
 from model.checkpoints.tokenizer import train_tokenizer
 from model.hooks import recording
 from model.network.config import PAD, TransformerConfig
@@ -82,23 +85,27 @@ def assert_same_files(one: Path, other: Path) -> None:
     pd.testing.assert_frame_equal(*logs, check_exact=True)
 
 
+def resumed(trainer: Trainer) -> Trainer:
+    """Where the folder's state is, after other random numbers."""
+    torch.rand(100)
+    trainer.resume()
+    return trainer
+
+
 @pytest.mark.parametrize(("killed_after", "optimizer"), [(1, "adam"), (4, "adam"), (7, "muon"), (11, "muon")])
 def test_a_resumed_run_is_the_uninterrupted_run_bit_for_bit(new_trainer, tmp_path, killed_after, optimizer):
     options = replace(OPTIONS, optimizer=optimizer)
     whole = run(new_trainer(tmp_path / "whole", options))
     run(new_trainer(tmp_path / "parts", options), until=killed_after)
-    resumed = new_trainer(tmp_path / "parts", options)
-    torch.rand(100)
-    resumed.resume()
-    assert resumed.progress.step == killed_after
-    assert_same_training(whole, run(resumed))
+    again = resumed(new_trainer(tmp_path / "parts", options))
+    assert again.progress.step == killed_after
+    assert_same_training(whole, run(again))
     assert_same_files(tmp_path / "whole", tmp_path / "parts")
 
 
 def test_steps_that_were_lost_are_done_again_the_same_way(new_trainer, tmp_path):
     """The state is from step 3; the log and the averages went on to step 8 before the machine stopped."""
-    whole = run(new_trainer(tmp_path / "whole"))
-    killed = new_trainer(tmp_path / "parts")
+    whole, killed = run(new_trainer(tmp_path / "whole")), new_trainer(tmp_path / "parts")
     for progress in killed.run():
         if progress.step == 3:
             killed.save()
@@ -106,9 +113,7 @@ def test_steps_that_were_lost_are_done_again_the_same_way(new_trainer, tmp_path)
         if progress.step == 9:
             break
     (tmp_path / "parts" / "state.pt").write_bytes(state)
-    resumed = new_trainer(tmp_path / "parts")
-    resumed.resume()
-    assert_same_training(whole, run(resumed))
+    assert_same_training(whole, run(resumed(new_trainer(tmp_path / "parts"))))
     assert_same_files(tmp_path / "whole", tmp_path / "parts")
 
 
@@ -130,6 +135,40 @@ def test_a_finished_run_stays_as_it_is(new_trainer, tmp_path):
     again.resume()
     assert_same_training(finished, run(again))
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+
+def test_who_opens_the_folder_while_it_is_written_gets_whole_weights_with_their_own_hash(new_trainer, tmp_path):
+    """A reader opens it again and again while every step saves a checkpoint."""
+    trainer, saved, steps = new_trainer(tmp_path, replace(OPTIONS, steps=40, evaluate_every=1)), {}, []
+
+    def train() -> None:
+        for progress in trainer.run():
+            path = tmp_path / "model.safetensors"
+            saved[sha256(path)] = load_file(path)
+            steps.append((progress.step, newest_step(str(tmp_path))))
+
+    writer = Thread(target=train)
+    writer.start()
+    opened = []
+    while writer.is_alive():
+        if (tmp_path / "config.json").exists():
+            opened.append(load_checkpoint(str(tmp_path), "cpu"))
+    writer.join()
+    assert steps == [(step, step) for step in range(1, 41)]
+    assert len({each.hash for each in opened}) > 1
+    for each in opened:
+        for name, weights in each.model.weights().items():
+            assert torch.equal(weights, saved[each.hash][name].float()), name
+
+
+def test_a_folder_in_which_training_has_only_begun_says_when_it_opens(new_trainer, tmp_path, monkeypatch):
+    for progress in new_trainer(tmp_path).run():
+        if progress.step == 2:
+            break
+    (tmp_path / "tokenizer.model").write_bytes(b"")  # as the command line has written it before
+    monkeypatch.setenv(MODELS_VARIABLE, str(tmp_path))
+    with pytest.raises(CheckpointError, match=r"no checkpoint yet: .* at its first evaluation"):
+        load_checkpoint(str(tmp_path), "cpu")
 
 
 def test_zero_minutes_are_one_step(new_trainer, tmp_path):

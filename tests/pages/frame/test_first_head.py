@@ -1,36 +1,22 @@
 """On which head the sidebar begins: the one that was measured to do most, where a model has one kind of attention."""
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
-pytest.importorskip("streamlit")
 from model.analysis.heads.many_sentences import most_telling_head, read_distributions
 from model.checkpoints import load_checkpoint
-from tests.pages.conftest import ROOT
-
-if TYPE_CHECKING:
-    from streamlit.testing.v1 import AppTest
 
 PLACE = ("layer", "head")
 FORMS = {"continue_text": "everyday-lm", "fill_in": "everyday-mlm"}
 
 
-@pytest.fixture
-def shipped(checkpoint_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The models that everybody gets, in place of those of the tests."""
-    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(ROOT / "checkpoints"))
-    return checkpoint_folder
-
-
-def place_of(app: "AppTest") -> tuple[int, ...]:
-    assert not app.exception
+def place_of(app: AppTest) -> tuple[int, ...]:
     return tuple(app.select_slider(key=key).value for key in PLACE)
 
 
-@pytest.mark.usefixtures("shipped")
+@pytest.mark.usefixtures("open_shipped")
 @pytest.mark.parametrize("name", [*FORMS.values(), "everyday-lm-2017"])
 def test_the_most_telling_head_exceeds_both_yardsticks_and_no_other_exceeds_them_further(
     name: str,
@@ -46,25 +32,21 @@ def test_the_most_telling_head_exceeds_both_yardsticks_and_no_other_exceeds_them
     assert margins[chosen] == max(margins.values())
 
 
-@pytest.mark.usefixtures("shipped")
 @pytest.mark.parametrize(("page", "name"), FORMS.items())
 def test_a_model_of_one_text_opens_on_it_unless_its_link_names_another(
-    page: str, name: str, open_app: Callable
+    page: str, name: str, open_shipped: Callable
 ) -> None:
     _, *place = most_telling_head(load_checkpoint(name))
     assert tuple(place) != (0, 0)
-    app = open_app(f"pages/{page}.py")
+    app = open_shipped(f"pages/{page}.py")
     assert place_of(app) == tuple(place)
-    linked = open_app(f"pages/{page}.py", checkpoint=name, layer="0")
+    linked = open_shipped(f"pages/{page}.py", checkpoint=name, layer="0")
     assert place_of(linked) == (0, place[1])
 
 
-@pytest.mark.usefixtures("shipped")
-def test_with_another_model_the_place_is_that_models_unless_somebody_chose_one(
-    open_app: Callable,
-) -> None:
+def test_with_another_model_the_place_is_that_models_unless_somebody_chose_one(open_shipped: Callable) -> None:
     _, *telling = most_telling_head(load_checkpoint("everyday-lm"))
-    app = open_app("pages/masks.py")
+    app = open_shipped("pages/masks.py")
     assert place_of(app) == (0, 0)
     app.selectbox(key="checkpoint").set_value("everyday-lm").run()
     assert place_of(app) == tuple(telling)
@@ -76,8 +58,5 @@ def test_with_another_model_the_place_is_that_models_unless_somebody_chose_one(
 
 
 @pytest.mark.parametrize("name", ["lm", "mlm"])
-def test_a_model_that_was_not_measured_opens_on_its_first_head(
-    name: str, families: Path, monkeypatch: pytest.MonkeyPatch, open_app: Callable
-) -> None:
-    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(families))
-    assert place_of(open_app("pages/masks.py", checkpoint=name)) == (0, 0)
+def test_a_model_that_was_not_measured_opens_on_its_first_head(name: str, open_family: Callable) -> None:
+    assert place_of(open_family("pages/masks.py", checkpoint=name)) == (0, 0)

@@ -7,15 +7,12 @@ from pathlib import Path
 import pytest
 
 from model.checkpoints.checkpoint import LONG_TRACE_TOKENS, TRACE_TOKENS
-from model.checkpoints.store import CHECKPOINTS_VARIABLE, load_checkpoint, save_checkpoint
-from model.checkpoints.tokenizer import train_tokenizer
+from model.checkpoints.store import CHECKPOINTS_VARIABLE, load_checkpoint
 from tests.model.checkpoints.test_language_model import MODERN
-from tests.model.tiny import SENTENCES, random_model
-from tests.pages.figures import words
-from tests.pages.test_long_text import pictures
+from tests.model.tiny import SENTENCES
+from tests.pages.conftest import save_random
+from tests.pages.figures import canvases, words
 from tests.viz.payload import unpack
-
-pytest.importorskip("streamlit")
 
 TEXT = " ".join(source for source, _ in SENTENCES * 5)
 """some 750 tokens"""
@@ -27,18 +24,15 @@ def open_lm(open_app: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(tmp_path))
 
     def open_lm(positions: int, **query: str):
-        model = random_model(replace(MODERN, vocab_size=312, max_len=positions))
-        tokenizer = train_tokenizer([source for source, _ in SENTENCES], 312)
-        save_checkpoint(tmp_path / "lm", model, tokenizer, dict(model.named_parameters()))
+        save_random(tmp_path / "lm", replace(MODERN, max_len=positions), 0, 2)
         app = open_app("pages/heads_and_layers.py", checkpoint="lm", source=TEXT, new_tokens="0", **query)
-        assert not app.exception
         return app, load_checkpoint("lm", "cpu")
 
     return open_lm
 
 
 def drawn_tokens(app) -> int:
-    header, _ = unpack(pictures(app)[0])
+    header, _ = unpack(canvases(app)[0])
     (group,) = header["groups"]
     return len(group["queries"]) * group["pool"]
 
@@ -50,7 +44,6 @@ def test_a_switch_reads_more_of_a_long_text(open_lm: Callable) -> None:
     (switch,) = [each for each in app.toggle if each.key == "long_text"]
     assert f"up to {LONG_TRACE_TOKENS:,} tokens" in switch.label
     switch.set_value(True).run()
-    assert not app.exception
     longer = replace(checkpoint, most_tokens=LONG_TRACE_TOKENS)
     tokens = len(longer.trace(longer.truncate(TEXT)).tgt_tokens)
     assert tokens > TRACE_TOKENS

@@ -24,6 +24,7 @@ from model.language import speaking, tr
 from pages import PAGES
 from pages.frame.server import routes
 from pages.frame.server.html_page import MOVED
+from pages.frame.server.open_files import has_room
 from pages.text import languages
 from tests.soak.client import Session
 from tests.soak.proxy import ACCESS, ERRORS, balancing, nginx_program
@@ -243,6 +244,11 @@ def test_nginx_gives_one_address_a_part_of_the_room(proxied: tuple[int, Path]) -
         with pytest.raises(InvalidStatus) as refused:
             arrive()
         assert refused.value.response.status_code == 429
+
+
+def test_where_the_system_tells_no_limit_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert has_room()
 
 
 def test_silent_visitors_leave_room_and_the_health_check_tells(saved_checkpoints: Path, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 from model.language import speaking, tr
 from model.needs import Need
 from model.trace import Kind
-from pages import PAGES
 from pages.frame.bar.bar import OPENS
 from pages.frame.bar.full_text import NoFullText, build_index, fold, line_around
 from pages.frame.bar.search import WORD, Act, Token, find
@@ -18,6 +17,8 @@ from pages.views import OPEN_SECTION
 from pages.views.learn.glossary import terms
 from pages.widgets.controls import OPEN_TAB
 from pages.widgets.page_links import link_with, linked_pages
+from tests.pages.figures import words
+from tests.pages.test_pages import EVERY_PAGE
 
 ALL = frozenset(Need)
 KINDS = (
@@ -33,7 +34,7 @@ def search(word: str, features=ALL):
 
 
 def test_every_page_and_every_word_of_the_glossary_is_the_first_of_its_sort_under_its_name() -> None:
-    named = [("Page", page.title) for pages in PAGES.values() for page in pages]
+    named = [("Page", page.title) for page in EVERY_PAGE]
     named += [("Word", name) for term in terms() for name in term.names]
     for sort, name in named:
         first = next(hit for hit in search(f" {name.upper()} ") if hit.sort == sort)
@@ -44,7 +45,7 @@ def test_every_page_and_every_word_of_the_glossary_is_the_first_of_its_sort_unde
 def test_every_tab_section_lesson_and_station_is_found_by_its_title_and_its_result_leads_there(code: str) -> None:
     with speaking(languages()[code]):
         wanted = {}
-        for page in (page for pages in PAGES.values() for page in pages if page.name != "learn"):
+        for page in (page for page in EVERY_PAGE if page.name != "learn"):
             for view in page.views:
                 tab = {} if page.stacked else {page.tabs_key: view.tab or view.title}
                 wanted[tr(view.title), page.name] = tab | ({OPEN_SECTION: view.title} if view.tab or not tab else {})
@@ -81,10 +82,10 @@ def test_no_character_means_anything_to_the_index(word: str) -> None:
 
 
 def test_threads_that_search_at_the_same_time_find_what_each_finds_alone() -> None:
-    index, words = build_index(), ["softmax", "dropout", "layer normalization", "why sqrt", "beam serch", "mask"]
+    index, typed = build_index(), ["softmax", "dropout", "layer normalization", "why sqrt", "beam serch", "mask"]
     with ThreadPoolExecutor(6) as pool:
-        together = list(pool.map(index.search, words * 20))
-    assert together == [index.search(word) for word in words] * 20
+        together = list(pool.map(index.search, typed * 20))
+    assert together == [index.search(word) for word in typed] * 20
 
 
 @pytest.mark.parametrize("word", ["Spearman", "overflows", "referee", "sum of squares"])
@@ -103,7 +104,7 @@ def test_where_sqlite_has_no_full_text_search_the_rest_is_found_and_a_sentence_s
     monkeypatch.setattr("pages.frame.bar.search._index_in", without)
     found = find("tier", ALL, TOKENS, KINDS, ACTS)
     assert [hit.sort for hit in found.hits] == ["Token"]
-    assert "no full-text search (FTS5)" in said(open_search(open_app("pages/masks.py"), "dropout"))
+    assert "no full-text search (FTS5)" in words(open_search(open_app("pages/masks.py"), "dropout"))
 
 
 def test_an_sqlite_without_full_text_search_is_noticed(monkeypatch) -> None:
@@ -173,17 +174,7 @@ def open_search(app, word: str):
     """With a word that is typed already: in these tests a second run would close the dialog."""
     app.session_state[OPENS], app.session_state[WORD] = "Search", word
     app.run()
-    assert not app.exception
     return app
-
-
-def said(app) -> str:
-    return " ".join(element.value for element in (*app.text, *app.markdown, *app.caption, *app.info))
-
-
-def test_the_search_explains_a_word_on_every_page(open_app) -> None:
-    app = open_search(open_app("pages/masks.py"), "GPT")
-    assert "A decoder without an encoder" in said(app)
 
 
 def test_a_head_and_a_token_of_the_search_are_chosen(open_app) -> None:
@@ -203,7 +194,7 @@ def test_a_word_that_is_nowhere_gets_a_sentence_and_is_plain_text(word: str, ope
 def test_a_link_names_the_tab_as_it_is_called_on_screen(code: str, monkeypatch) -> None:
     links = []
     monkeypatch.setattr("streamlit.page_link", lambda *_, query_params, **__: links.append(query_params))
-    before = linked_pages.set({page.path: page.path for pages in PAGES.values() for page in pages})
+    before = linked_pages.set({page.path: page.path for page in EVERY_PAGE})
     try:
         with speaking(languages()[code]):
             for term in (term for term in terms() if term.query):
@@ -215,9 +206,9 @@ def test_a_link_names_the_tab_as_it_is_called_on_screen(code: str, monkeypatch) 
 
 def test_a_click_on_what_a_mistyped_word_may_mean_searches_for_it(open_app) -> None:
     app = open_search(open_app("pages/masks.py"), "sofmax")
-    assert "Nothing here is called “sofmax”" in said(app)
+    assert "Nothing here is called “sofmax”" in words(app)
     assert app.button(key="mean-0").label == "softmax"
     app.session_state[OPENS] = "Search"  # in the browser the dialog stays open
     app.button(key="mean-0").click().run()
     assert app.session_state[WORD] == "softmax"
-    assert "Turns any numbers into positive ones" in said(app)
+    assert "Turns any numbers into positive ones" in words(app)

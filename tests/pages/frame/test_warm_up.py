@@ -8,8 +8,6 @@ from logging.handlers import QueueHandler
 from queue import SimpleQueue
 
 import pytest
-
-pytest.importorskip("streamlit")
 from streamlit.runtime.scriptrunner_utils import script_run_context
 
 from model.checkpoints.devices import available_devices

@@ -3,7 +3,7 @@
 import ast
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 
 from model import interventions
 from model.checkpoints.store import load_checkpoint
+from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, FrozenPattern, HeadGate, MaskEdit, PermutedAttention
 from model.run import Place, Request, Run
+from model.trace import Trace
 from pages.views.learn.learn import head, matrices
 from pages.widgets.snippet import notebook, snippet
-
-if TYPE_CHECKING:
-    from model.checkpoints.translator import Translator
-    from model.trace import Trace
 
 PLACE = Place("cross", 1, 2)
 HOSTILE = (
@@ -35,7 +33,7 @@ CHANGES = (HeadGate(0.0, mode="mean", kind="cross", layer=1), MaskEdit(forbid=((
 
 
 @pytest.fixture
-def opened(checkpoint_folder: Any) -> "Translator":
+def opened(checkpoint_folder: Any) -> Translator:
     assert checkpoint_folder.is_dir()
     return load_checkpoint(device="cpu")
 
@@ -46,7 +44,7 @@ def result_of(program: str) -> dict[str, Any]:
     return namespace
 
 
-def program_of(trace: "Trace", request: Request, about: str = "a test") -> str:
+def program_of(trace: Trace, request: Request, about: str = "a test") -> str:
     return snippet(head(Run(None, request, trace, PLACE, request.source)), about)
 
 
@@ -57,7 +55,7 @@ def program_of(trace: "Trace", request: Request, about: str = "a test") -> str:
 @example(source=HOSTILE[4], target=HOSTILE[5], tau=0.5)
 @example(source=HOSTILE[6], target=HOSTILE[0], tau=0.5)
 def test_the_program_computes_the_numbers_of_any_sentence(
-    source: str, target: str, tau: float, opened: "Translator"
+    source: str, target: str, tau: float, opened: Translator
 ) -> None:
     asked = Request(source, target, 1, (AttentionTemperature(tau),))
     try:
@@ -71,7 +69,7 @@ def test_the_program_computes_the_numbers_of_any_sentence(
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_what_was_typed_stands_in_the_program_as_one_literal(text: str, opened: "Translator") -> None:
+def test_what_was_typed_stands_in_the_program_as_one_literal(text: str, opened: Translator) -> None:
     trace = opened.trace("A dog.", None, 1)
     plain = program_of(trace, Request("A dog.", "x", 1))
     typed = program_of(opened.trace(text, text, 1), Request(text, text, 1), text.split("\n")[0])
@@ -79,7 +77,7 @@ def test_what_was_typed_stands_in_the_program_as_one_literal(text: str, opened: 
 
 
 @pytest.mark.parametrize("text", ["A dog.\n\nA cat.", HOSTILE[1]])
-def test_the_cells_of_the_notebook_compute_the_same_and_end_in_pictures(text: str, opened: "Translator") -> None:
+def test_the_cells_of_the_notebook_compute_the_same_and_end_in_pictures(text: str, opened: Translator) -> None:
     trace = opened.trace(text, "Ein Hund.", 1)
     program = program_of(trace, Request(text, "Ein Hund.", 1), "a test\n\nof cells")
     file = json.loads(notebook(program, "a test", {"source": text}))
@@ -101,7 +99,7 @@ def test_the_cells_of_the_notebook_compute_the_same_and_end_in_pictures(text: st
     assert isinstance(last, ast.Expr), "the last cell shows a picture"
 
 
-def test_changes_are_made_on_the_tokens_of_the_run_before(opened: "Translator") -> None:
+def test_changes_are_made_on_the_tokens_of_the_run_before(opened: Translator) -> None:
     before = opened.trace("A dog runs.", None, 4)
     after = opened.trace_ids(before.source, before.next_ids, CHANGES)
     found = result_of(program_of(after, Request("A dog runs.")))
@@ -109,7 +107,7 @@ def test_changes_are_made_on_the_tokens_of_the_run_before(opened: "Translator") 
     np.testing.assert_array_equal(found["run"].trace.logits, after.logits)
 
 
-def test_other_weights_are_refused(opened: "Translator") -> None:
+def test_other_weights_are_refused(opened: Translator) -> None:
     trace = opened.trace("A dog.", None, 1)
     with pytest.raises(AssertionError, match="other weights"):
         result_of(program_of(replace(trace, checkpoint_hash="0" * 64), Request("A dog.", None, 1)))
@@ -130,7 +128,7 @@ def test_an_intervention_is_equal_to_its_repr(change: Any) -> None:
     assert eval(repr(change), names | {"np": np}) == change
 
 
-def test_a_view_is_called_with_the_values_that_were_chosen(opened: "Translator") -> None:
+def test_a_view_is_called_with_the_values_that_were_chosen(opened: Translator) -> None:
     run = Run.start(opened, Request("A dog.", None, 1), PLACE)
     result = matrices(run, step=3)
     program = snippet(result, "a test")

@@ -11,10 +11,13 @@ from PIL import Image
 
 from viz.candidates import alternatives
 from viz.figure import figure, scatter
-from viz.forms import VISIBLE, Bars, Line, Lines, Map, Maps, Mark, Scale, Strips, Texts
+from viz.forms import Bars, Line, Lines, Map, Maps, Mark, Scale, Strips, Texts
 from viz.paper.look import contrast, over_white, readable, rgba, wrapped
 from viz.paper.page import COLUMNS, DPI, Paper, draw, reason_not_to_draw, save
 from viz.paper.traces import CannotDraw
+from viz.ridges import Ridges
+from viz.river import River
+from viz.special.fill_in import GapsByStep
 from viz.special.heads_and_layers import head_map
 from viz.special.recurrence import Schedule, schedule_chart
 
@@ -41,7 +44,7 @@ FORMS = {
     "maps with two scales": Maps(
         NAMES,
         NAMES,
-        {"1  The mask (blue: visible)": Map(np.ones((5, 5)), MASK, VISIBLE), "2  Scores": SCORES, "3  W": Map(WEIGHTS)},
+        {"1  The mask (yellow: visible)": Map(np.ones((5, 5)), MASK), "2  Scores": SCORES, "3  W": Map(WEIGHTS)},
         across=2,
     ),
     "maps in a row": Maps(NAMES, NAMES, {"Before": Map(WEIGHTS), "The same head after the change": Map(WEIGHTS)}),
@@ -56,8 +59,11 @@ FORMS = {
         mode="overlay",
         colours=[{"color": "#E69F00", "opacity": 0.6}, {"color": "#0072B2", "pattern": {"shape": "/"}}],
     ),
-    "bars in panels": Bars(
-        NAMES, {"τ = 1:  2 bits": WEIGHTS[0], "τ → 0": WEIGHTS[1]}, ("key", "weight"), mode="panels"
+    "ridges": Ridges(
+        NAMES, {"τ → 0": WEIGHTS[1], "τ = 1": WEIGHTS[0]}, ("key", "weight"), "τ = 1", ["0 bits", "2 bits"]
+    ),
+    "river": River(
+        names=NAMES, shares=np.array([0.1, 0.4, -0.1, 0.001, 0.599]), above=[False, True] * 2 + [True], chosen=2
     ),
     "lines": Lines(CURVES, ("step", "log p"), marks=MARKS),
     "lines over logarithms": Lines(CURVES, ("tokens n (log)", "operations (log)"), log="xy", marks=MARKS),
@@ -70,6 +76,12 @@ FORMS = {
             Schedule("Transformer", "abc", "cba", STATES, STATES, np.eye(3), False, 1),
         ],
         4,
+    ),
+    "guesses in boxes": GapsByStep(
+        rows=NAMES[:2],
+        guesses=[["a"] * 9, [NAMES[3], "a", NAMES[4], *["a"] * 6]],
+        probabilities=np.array([[0.2, *[np.nan] * 8], np.linspace(0.1, 1, 9)]),
+        chosen=1,
     ),
     "candidates": alternatives(["▁Das", "▁Die", "▁Ein"], np.array([0.9, 0.06, 0.01]), 1, 8000),
 }
@@ -110,6 +122,12 @@ def test_a_figure_is_as_wide_as_asked_with_all_text_inside_and_readable(name: st
         behind = (1, 1, 1) if cell is None else cell
         assert contrast(over_white(rgba(text.get_color())), behind) >= 4.5, text
         assert text.get_fontsize() >= 6, text
+
+
+def test_a_word_without_room_in_its_box_is_left_out_and_not_cut() -> None:
+    for columns in COLUMNS:
+        texts = draw(FORMS["guesses in boxes"], Paper("pdf", columns), "").axes[0].texts
+        assert {text.get_text() for text in texts if text.get_visible()} == {"a"} < {text.get_text() for text in texts}
 
 
 @pytest.mark.parametrize("name", ["one map", "maps in a row", "bars", "lines over names"])

@@ -4,7 +4,7 @@ import numpy as np
 
 from model.analysis.heads.head_tables import TableOptions, head_tables
 from model.trace import Trace
-from viz.heatmap import cells_table
+from viz.heatmap import cells_table, row_names
 from viz.special.heads_and_layers import MAP_HEIGHT, group_texts, head_map, word_names, word_rows
 
 
@@ -20,24 +20,6 @@ def test_the_map_has_one_height_and_one_range_that_its_colour_bar_states() -> No
     assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (0, 2)
     assert "0 to 2" in figure.layout.coloraxis.colorbar.title.text
     assert figure.layout.height == MAP_HEIGHT
-
-
-def test_a_masked_cell_has_no_colour_and_says_why(trace: Trace) -> None:
-    rows, keys, values, mask = opened(trace, "decoder_self")
-    hidden = head_map(rows, keys, values, mask, "weight").data[1]
-    assert np.array_equal(np.isnan(hidden.z), mask)
-    assert "masked" in hidden.hovertemplate
-
-
-def test_a_hundred_tokens_get_thirty_ticks_at_most_and_no_token_is_markup() -> None:
-    long = [f"{i} <b>{'x' * 60}</b>" for i in range(100)]
-    values = np.eye(100)
-    figure = head_map(long, long, values, values >= 0, "a < b")
-    for axis in (figure.layout.xaxis, figure.layout.yaxis):
-        assert len(axis.tickvals) == len(axis.ticktext) <= 30
-        assert all("<" not in text and len(text) < 60 for text in axis.ticktext)
-    assert all("<b>" not in name for name in (*figure.data[0].x, *figure.data[0].y))
-    assert "a &lt; b" in figure.data[0].hovertemplate
 
 
 def test_a_word_is_written_as_it_is_read_and_keeps_its_number() -> None:
@@ -59,3 +41,10 @@ def test_cells_list_queries_first(trace: Trace) -> None:
     assert np.array_equal(table["value"].to_numpy().reshape(values.shape), values)
     assert list(table["key"][: len(keys)]) == keys
     assert table["query"][len(keys)] == rows[1]
+
+
+def test_a_row_of_a_map_has_a_number_and_a_mark_in_quotation_marks(trace: Trace) -> None:
+    rows = row_names(trace.tgt_tokens, trace.next_tokens)
+    assert rows[0].startswith("0 <s> → ")
+    assert row_names(("▁Tor", ","), (",", "▁weil")) == ["0 Tor → “,”", "1 “,” → weil"]
+    assert row_names(trace.src_tokens, None)[-1].endswith("</s>")

@@ -41,25 +41,6 @@ def test_a_click_on_any_point_or_cell_chooses_its_token_and_step(trace: Trace) -
         assert point[4] == path.measures["share"][y, x]
 
 
-def test_long_sentences_get_few_ticks_and_tokens_never_become_markup() -> None:
-    tokens = ["<b>x</b>"] * 100
-    measures = {name: np.full((100, 3), 0.5) for name in (*MEASURES, "added")}
-    path = StreamPath(
-        measures=measures,
-        steps=["input", "0 a", "0 b"],
-        rows=numbered(tokens),
-        tokens=tokens,
-        chosen=(99, 2),
-        shown="norm",
-    )
-    figure = path.draw()
-    rows = figure.layout.yaxis3
-    assert len(rows.tickvals) == len(rows.ticktext) <= 30
-    texts = [*rows.ticktext, *(said[3] for said in figure.data[-1].customdata)]
-    assert not any("<" in text for text in texts)
-    assert "<b>x" not in figure.layout.legend.title.text
-
-
 def test_the_lens_frames_the_token_it_follows(trace: Trace, translator: Translator) -> None:
     found, tokens = logit_lens(translator, trace), translator.tokenizer.tokens
     tops = [tokens(ids) for ids in found.top[:, 1].tolist()]

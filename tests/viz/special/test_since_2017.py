@@ -35,11 +35,6 @@ def test_the_stream_shows_the_token_before_the_others_and_what_a_norm_took(post:
     assert np.isnan(others[:, 4]).all()
 
 
-def test_a_single_token_has_no_others() -> None:
-    one = np.ones((1, 2))
-    assert charts.stream_chart(one, one, one, ["input", "0 a"], 0, post=False).data
-
-
 def test_every_neuron_is_on_the_curve_and_the_largest_are_ringed() -> None:
     top = np.argsort(-np.abs(X))[:7]
     figure = charts.activation_chart(np.stack([X, X**2]), X, X**2, top, ("square", "the largest"))

@@ -39,15 +39,6 @@ def drawn(before: Trace, after: Trace, kind: str, edited: tuple = ()) -> tuple:
     return form, figure, maps, one, other
 
 
-def test_weights_share_one_range_and_the_difference_is_centred(trace: Trace, changed: Trace) -> None:
-    _, figure, (before, after, difference), _, _ = drawn(trace, changed, "cross")
-    assert before.coloraxis == after.coloraxis == "coloraxis"
-    assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (0, 1)
-    axis = figure.layout[difference.coloraxis]
-    assert axis.cmin == -axis.cmax
-    assert axis.cmax == np.nanmax(np.abs(difference.z))
-
-
 def test_each_cell_of_the_first_map_can_be_hit_and_says_what_a_click_does(trace: Trace, changed: Trace) -> None:
     form, figure, _, one, _ = drawn(trace, changed, "decoder_self", edited=((2, 0), (0, 3), (99, 99)))
     points, crosses = (scatter for scatter in figure.data if scatter.type == "scatter")
@@ -62,16 +53,6 @@ def test_each_cell_of_the_first_map_can_be_hit_and_says_what_a_click_does(trace:
     for data in (points.customdata[2 * columns], crosses.customdata[1]):
         chosen = form.clicked({"customdata": data, "point_index": 0})
         assert (chosen["cell"], chosen["kind"], chosen["layer"], chosen["head"]) == ([2, 0, 3], "decoder_self", 1, 1)
-
-
-@pytest.mark.parametrize("side", [1, 2, 100])
-def test_many_tokens_have_few_ticks_and_no_markup(side: int) -> None:
-    names, weights = [f"{i} <b>x</b>" for i in range(side)], np.full((side, side), 0.01, dtype=np.float32)
-    figure = ChangeMaps(rows=names, keys=names, weights=(weights, weights), masks=(weights > 0, weights > 0)).draw()
-    for axis in (figure.layout.xaxis, figure.layout.yaxis, figure.layout.xaxis3):
-        assert len(axis.ticktext) <= 30
-    assert all("<b>" not in name for data in figure.data for name in (*data.x, *data.y))
-    assert len(figure.data) == 5
 
 
 @pytest.mark.parametrize(

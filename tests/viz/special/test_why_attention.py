@@ -1,5 +1,8 @@
 """Paths between two tokens: each panel draws the nodes that it was given."""
 
+import numpy as np
+
+from viz.special.recurrence import Schedule
 from viz.special.why_attention import LOOKS, MOST_EDGES, path_chart, path_length, receptive_edges
 
 WAYS = {
@@ -35,6 +38,14 @@ def test_steps_are_counted_in_words() -> None:
     assert path_length(14, "Recurrent") == "14 steps, one after another"
     assert path_length(1, "Convolutional") == "1 layer"
     assert path_length(2, "Convolutional") == "2 layers"
+
+
+def test_a_transformer_has_read_after_a_step_a_layer_and_a_recurrent_model_after_one_a_token() -> None:
+    states = np.zeros((3, 4, 8))  # of the Transformer: its input, and two layers
+    for one_by_one, read in ((False, 2), (True, 4)):
+        model = Schedule("", "abcd", "dcba", states, states, None, one_by_one, 1.0)
+        assert (model.reading_steps, model.steps) == (read, read + 4)
+        assert model.in_words(read + 1) == "writes d"
 
 
 def test_a_cone_holds_what_the_end_can_read_and_nothing_beyond_the_sentence() -> None:

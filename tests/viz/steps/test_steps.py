@@ -187,3 +187,19 @@ def test_any_bytes_of_labels_survive_the_payload() -> None:
     header, arrays = unpack(Drawing.pack("matrices", {"labels": labels}, {labels[2]: np.eye(3)}))
     assert header["labels"] == labels
     np.testing.assert_array_equal(arrays["</script>"], np.eye(3))
+
+
+def test_the_first_step_shows_what_the_matrix_gives_and_what_is_multiplied_where_a_norm_and_a_rotation_lie_between(
+    rotated_attention,
+):
+    head = head_of(rotated_attention, 1)
+    assert head.then == "normalise, rotate"
+    header, drawn = decode(picture(0, head, Choice(), "title"))
+    assert "b_Q" not in drawn, "this model learned no biases, so none is drawn"
+    for name in "QKV":
+        linear = drawn[f"{name}_pre" if name != "V" else name]["values"]
+        assert np.allclose(drawn["X"]["values"] @ drawn[f"W_{name}"]["values"], linear, atol=1e-5)
+        assert np.array_equal(drawn[name]["values"], getattr(rotated_attention, name.lower())[1])
+    assert ("V_pre" in drawn, header["facts"]["linear_q"]) == (False, "qk_norm.q")
+    _, drawn = decode(picture(1, head, Choice(), "title"))
+    assert np.allclose(drawn["Q"]["values"] @ drawn["K^T"]["values"], drawn["scores"]["values"], atol=1e-4)

@@ -1,29 +1,14 @@
-// A head's keys in the plane of their two leading principal components, and its queries split by that plane, as
-// model/analysis/heads/key_plane.py has them; in double precision.
+// The plane of the two leading principal components of a head's keys or values, as model/analysis/heads/key_plane.py has
+// it; in double precision.
 
-// { keys, queries, rest: arrays; mean, shares, outside } of a head. `q`, `k`: (head, position, d_k); `scale` of scores.
-export function keyPlane(q, k, head, scale) {
-  const d = q.shape[2];
-  const rowsOf = ({ values, shape: [, n] }) => Array.from({ length: n }, (_, i) => values.subarray((head * n + i) * d, (head * n + i + 1) * d));
-  const [queries, keys] = [rowsOf(q), rowsOf(k)];
-  const centre = Float64Array.from({ length: d }, (_, c) => keys.reduce((sum, key) => sum + key[c], 0) / keys.length);
-  const varied = keys.map((key) => Float64Array.from(key, (value, c) => value - centre[c]));
-  const { axes, variances } = principalAxes(varied, d);
-  const inPlane = (vector) => axes.map((axis) => dot(vector, axis));
-  const points = queries.map(inPlane);
-  const outside = queries.map((query, i) => Float64Array.from(query, (value, c) => value - points[i][0] * axes[0][c] - points[i][1] * axes[1][c]));
+// { axes: an array (2, width); shares: each one's of the variance } of a head's rows, `{ values, shape }`.
+export function principalAxes({ values, shape: [, n, d] }, head) {
+  const rows = Array.from({ length: n }, (_, i) => values.subarray((head * n + i) * d, (head * n + i + 1) * d));
+  const centre = Float64Array.from({ length: d }, (_, c) => rows.reduce((sum, row) => sum + row[c], 0) / n);
+  const { axes, variances } = turnedAxes(rows.map((row) => Float64Array.from(row, (value, c) => value - centre[c])), d);
   const total = variances.reduce((sum, each) => sum + each, 0);
-  const array = (rows) => ({ values: Float32Array.from(rows.flat()), shape: [rows.length, rows[0].length] });
-  return {
-    arrays: {
-      "plane.keys": array(varied.map(inPlane)),
-      "plane.queries": array(points),
-      "plane.rest": array(outside.map((rest) => keys.map((key) => scale * dot(rest, key)))),
-    },
-    mean: inPlane(centre),
-    shares: variances.slice(0, 2).map((variance) => (total ? variance / total : 0)),
-    outside: outside.map((rest) => Math.sqrt(dot(rest, rest))),
-  };
+  const shares = variances.slice(0, 2).map((variance) => (total ? variance / total : 0));
+  return { axes: { values: Float32Array.from(axes.flatMap((axis) => [...axis])), shape: [2, d] }, shares };
 }
 
 function dot(a, b) {
@@ -34,7 +19,7 @@ function dot(a, b) {
 
 // The two directions in which the rows vary most, and the squares along all directions, the largest first: turns the
 // axes in pairs until no two vary together (Jacobi 1846).
-function principalAxes(rows, d) {
+function turnedAxes(rows, d) {
   const columns = Array.from({ length: d }, (_, c) => Float64Array.from(rows, (row) => row[c]));
   const axes = Array.from({ length: d }, (_, c) => Float64Array.from({ length: d }, (_, at) => Number(at === c)));
   const all = columns.reduce((sum, column) => sum + dot(column, column), 0);

@@ -8,21 +8,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from model.analysis.heads import (
-    alignments,
-    silver_alignments,
-)
+from model.analysis.heads import alignments, silver_alignments
 from model.analysis.heads.alignments import AlignedPair, AlignmentReport
-from model.analysis.heads.many_sentences import (
-    read_heads,
-)
+from model.analysis.heads.many_sentences import read_heads
 from model.checkpoints.store import checkpoint_path
-from model.language import sentence, sentence_of
+from model.language import Refusal, sentence_of
 from model.needs import Need
 from model.run import Run
 from model.trace import Array
+from pages.text import names_in
 from pages.views import OnRequest, Result, view
-from pages.views.controls import HEAD, KIND, LAYER, choice, text
+from pages.views.controls import CLICKED_HEAD, choice, text
 from viz.forms import Map, Maps, Scale, Table
 from viz.labels import say_label
 from viz.theme import WEIGHTS
@@ -44,11 +40,8 @@ def _typed_pairs(text: str) -> list[tuple[str, str]]:
     wrong = [part for part in parts if len(part) != 2 or not all(side.strip() for side in part)]
     if wrong or not parts:
         shown = " = ".join(wrong[0]) if wrong else text
-        raise ValueError(
-            sentence(
-                "“{typed}” is not a pair. Write: A dog runs. = Ein Hund rennt. | It is late. = Es ist spät.",
-                typed=shown,
-            )
+        raise Refusal(
+            "“{typed}” is not a pair. Write: A dog runs. = Ein Hund rennt. | It is late. = Es ist spät.", typed=shown
         )
     return [(source.strip(), target.strip()) for source, target in parts]
 
@@ -120,7 +113,7 @@ def aligned(
 ) -> Result:
     """The alignment error rate of every head of cross-attention, read in both ways; the list of those that align."""
     facts = {"done": isinstance(outcome, AlignmentReport), "problem": outcome if isinstance(outcome, str) else None}
-    facts |= {"reference": reference, "typed": pairs, "within": alignments.WITHIN}
+    facts |= {"typed": pairs, "within": alignments.WITHIN}
     if not facts["done"]:
         return _aligned_beforehand(run, facts)
     rates, best, layers = outcome.error_rates, outcome.alignment_heads, outcome.layers
@@ -168,7 +161,7 @@ def aligned(
                 helps=ALIGNMENT_HELPS,
                 most_rows=12,
                 chooses=[places[place] for place in order.tolist()],
-                sets={"kind": KIND, "layer": LAYER, "head": HEAD},
+                sets=CLICKED_HEAD,
             ),
         },
         facts,
@@ -198,13 +191,7 @@ def _aligned_beforehand(run: Run, facts: Mapping[str, Any]) -> Result:
     )
 
 
-ALIGNMENT_HELPS = {
-    "predicts": "Error rate if a row stands for the target word that it predicts.",
-    "reads": "Error rate if a row stands for the target word that it reads, the one before.",
-    "precision": "Share of the head's links that are possible, in its better reading.",
-    "recall": "Share of the sure links that the head makes, in its better reading.",
-    "F1": "Harmonic mean of precision and recall.",
-}
+ALIGNMENT_HELPS = names_in("alignment")
 
 
 def _alignment_table(found: AlignmentReport, places: Sequence[dict[str, Any]], order: Array) -> pd.DataFrame:

@@ -6,34 +6,19 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from model.analysis.heads import (
-    head_summary,
-)
+from model.analysis.heads import head_summary
 from model.analysis.heads.head_summary import HeadSummary, summarise_kind
 from model.analysis.heads.head_tables import overview
 from model.run import Run
 from model.trace import Array
+from pages.text import names_in
 from pages.views import Result, answer, view
 from pages.views.attention.heads_and_layers.mosaic import HIDE, RENORMALISE, VALUES, WORDS, _look
 from pages.views.controls import HEAD, LAYER
 from viz.forms import Bars, Table
 from viz.labels import say_label
 
-HELPS = {
-    "type": "The first rule that applies; the last column gives its numbers.",
-    "rule": "The rule behind the name, with this head's numbers.",
-    "entropy (bits)": "Mean over rows: 0 if each row attends to a single key, log₂ n for n equal weights.",
-    "confidence": "Mean over rows of the largest weight.",
-    "distance": "Mean distance in tokens, weighted by attention: from the row's own token, or from the diagonal in "
-    "cross-attention.",
-    "previous": "Share of the weight on the previous token.",
-    "same": "Share of the weight on the row's own token.",
-    "next": "Share of the weight on the next token.",
-    "special": "Share of the weight on the start and end tokens.",
-    "punctuation": "Share of the weight on punctuation tokens.",
-    "hidden": "Mean share of a row that the hidden tokens had in the numbers that “All heads” draws.",
-    "hidden, most": "Share that the hidden tokens had in the row that lost most.",
-}
+HELPS = names_in("measures_of_heads")
 SHARES = ("previous", "same", "next", "special", "punctuation", "hidden", "hidden, most")
 
 
@@ -65,12 +50,8 @@ def all_heads(
 
 
 def summary_table(summaries: Sequence[HeadSummary], removed: Array | None = None) -> pd.DataFrame:
-    """One row for each head; shares are 0 to 1, columns that no head of this attention has are left out.
-
-    Args:
-        summaries: of all heads.
-        removed: (head, query), the weight of each row that fell on hidden tokens.
-    """
+    """One row for each head; shares are 0 to 1, columns that no head of this attention has are left out. `removed`, of
+    (head, query), is the weight of each row that fell on hidden tokens."""
     fields = ("layer", "head", "type", "entropy", "confidence", "distance", "previous", "same", "next", "special")
     fields += ("punctuation",)
     table = pd.DataFrame({field: [getattr(head, field) for head in summaries] for field in fields})

@@ -5,28 +5,18 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from model.analysis.heads import (
-    grammar,
-    many_sentences,
-)
-from model.analysis.heads.many_sentences import (
-    Distributions,
-    read_distributions,
-    read_heads,
-)
+from model.analysis.heads import grammar, many_sentences
+from model.analysis.heads.many_sentences import Distributions, read_distributions, read_heads
 from model.language import tr
 from model.run import Run
+from pages.text import names_in
 from pages.views import Result, view
 from pages.views.attention.heads_and_layers.over_sentences import why_not_measured
 from pages.views.controls import HEAD, LAYER
 from viz.forms import Table
 
 PERCENT = {"correct": "percent", "best offset": "percent", "nearest": "percent"}
-WORK_HELPS = {
-    "measure": "Positional: the largest share on the previous, the same or the next token. Syntactic: share of right "
-    "partners minus that of the best fixed offset. The others: correlation, copy score, prefix-matching score.",
-    "rule": "The smallest measure with which a head does this kind of work.",
-}
+WORK_HELPS = names_in("works")
 
 
 @view(

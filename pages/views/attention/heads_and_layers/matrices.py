@@ -3,9 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from model.analysis.heads import (
-    head_weights,
-)
+from model.analysis.heads import head_weights
 from model.language import tr
 from model.run import Run
 from model.trace import Array

@@ -18,7 +18,7 @@ from model.run import Run
 from model.trace import KIND_TITLES, Array
 from pages.views import Result, view
 from pages.views.chosen_token import CLICKED_TOKEN, key_of, query_of
-from pages.views.controls import HEAD, KIND, LAYER, SWITCH, choice, toggle
+from pages.views.controls import CLICKED_HEAD, LAYER, SWITCH, choice, toggle
 from viz.canvas.lines import MOST_HEADS, Choices, lines
 from viz.canvas.mosaic import Group, mosaic
 from viz.drawing import Drawing
@@ -69,14 +69,10 @@ LINES = choice(
 
 def _look(run: Run, values: str, words: bool, hide: bool, renormalise: bool | None) -> TableOptions:
     """What is shown: not what this attention does not have, and not what would leave nothing."""
-    hide = hide and not _reads_one_token(run)
+    hide = hide and not (run.attention.causal and len(run.trace.tgt_tokens) == 1)
     return TableOptions(
         values if values != "rollout" or _rolls(run) else "weights", words, hide, bool(hide and renormalise)
     )
-
-
-def _reads_one_token(run: Run) -> bool:
-    return run.attention.causal and len(run.trace.tgt_tokens) == 1
 
 
 @view(
@@ -109,7 +105,7 @@ def heads(
         else sentence("layer {layer}, head {head}", layer=run.layer, head=run.head)
     )
     title = series([sentence(MEASURES[look.values]), sentence(KIND_TITLES[run.kind].lower()), place])
-    clicks = {"layer": LAYER} if look.values == "rollout" else {"kind": KIND, "layer": LAYER, "head": HEAD}
+    clicks = {"layer": LAYER} if look.values == "rollout" else CLICKED_HEAD
     near = _near_heads(run, look.values)
     summaries = run.compute(summarise_kind, run.trace, run.kind)
     numbers = {

@@ -7,12 +7,7 @@ from urllib.parse import urlencode
 import numpy as np
 import pandas as pd
 
-from model.analysis.heads import (
-    alignments,
-    induction,
-    many_sentences,
-    tally,
-)
+from model.analysis.heads import alignments, induction, many_sentences, tally
 from model.analysis.heads.head_summary import summarise_kind
 from model.analysis.heads.many_sentences import (
     NOT_OF_A_SENTENCE,
@@ -28,20 +23,16 @@ from model.analysis.heads.many_sentences import (
 from model.language import sentence_of, tr
 from model.run import Run
 from model.trace import KIND_TITLES
+from pages.text import names_in
 from pages.views import Result, view
-from pages.views.controls import HEAD, KIND, LAYER, SOURCE, TARGET, TYPED, choice, menu
+from pages.views.controls import CLICKED_HEAD, HEAD, LAYER, SOURCE, TARGET, TYPED, choice, menu
 from viz.forms import Bars, Line, Lines, Mark, Table
 from viz.labels import say_label
 from viz.theme import OKABE_ITO
 from viz.tokens import labels
 
 BEST_IS_LOW = ("errors",)
-OVER = {
-    "copy": "of the weights",
-    "induction": "mean over random sequences",
-    "meaning": "over all pairs of tokens",
-    "errors": "over all sentence pairs",
-}
+OVER = names_in("over_sentences")
 
 
 def _scores(run: Run) -> dict[str, str]:
@@ -103,7 +94,6 @@ def many(run: Run, score: str | None = SCORE, order: str | None = ORDER) -> Resu
         {
             "problem": None,
             "measured": measured,
-            "score": score,
             "called": SCORES[score],
             "lengths": (induction.SEQUENCES, induction.LENGTH, induction.EVERY),
             "chance": induction.CHANCE if run.attention.causal else 1 / (2 * induction.LENGTH + 2),
@@ -322,8 +312,8 @@ def find(run: Run, find_by: str | None = FIND_BY, first: str | None = FROM) -> R
         most_rows=20,
         ticked=places.index(here) if here in places else None,
         chooses=[dict(zip(("kind", "layer", "head"), place, strict=True)) for place in places],
-        sets={"kind": KIND, "layer": LAYER, "head": HEAD},
+        sets=CLICKED_HEAD,
     )
     facts = {"problem": None, "measured": measured, "called": SCORES[find_by], "heads": len(heads)}
-    facts |= {"all": len(measured.heads), "place": places.index(here) + 1 if here in places else None, "first": first}
+    facts |= {"all": len(measured.heads), "place": places.index(here) + 1 if here in places else None}
     return Result({"heads": shown}, facts, {"scores": np.array([head.mean[find_by] for head in heads])})

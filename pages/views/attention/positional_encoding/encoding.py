@@ -12,54 +12,30 @@ from model.network.masks import alibi_bias, alibi_slopes
 from model.network.rotary import rotate, rotation
 from model.run import Run
 from pages.views import Need, Result, answer, view
-from pages.views.attention.positional_encoding.scheme import (
-    ADDED,
-    BIASED,
-    DIMENSIONS,
-    POSITIONS,
-    ROTATES,
-    ROUNDING,
-    SIDE,
-    STACKS,
-    compare_maps,
-    draw_heads,
-    follows_formula,
-    place_with,
-    scheme_of,
-    shown_instead,
-    sides_of,
-    table_of,
-)
+from pages.views.attention.positional_encoding import scheme
 from pages.views.chosen_token import row_in
 from pages.views.controls import choice
 from pages.views.shared import axes, input_titles
 from viz.forms import Lines, Map, Maps
 from viz.labels import say_label, say_options
-from viz.special.positional_encoding import (
-    PositionMap,
-    VectorMaps,
-    dimension_formulas,
-    dimension_name,
-    end_of_text,
-    positions_text,
-)
+from viz.special import positional_encoding
 from viz.theme import symmetric_range
 from viz.tokens import labels
 
 ANGLES = {"cos": "Cosine", "sin": "Sine"}
-ANGLE = choice("Show", lambda run: say_options(ANGLES) if scheme_of(run) == "rope" else {}, key="pe_angle")
+ANGLE = choice("Show", lambda run: say_options(ANGLES) if scheme.scheme_of(run) == "rope" else {}, key="pe_angle")
 
 
 @view("The encoding", code=(sinusoids, InputEmbedding, rotation, rotate, alibi_slopes, alibi_bias))
 def positions(
     run: Run,
-    rows: int | None = POSITIONS,
-    columns: int | None = DIMENSIONS,
-    side: str | None = SIDE,
+    rows: int | None = scheme.POSITIONS,
+    columns: int | None = scheme.DIMENSIONS,
+    side: str | None = scheme.SIDE,
     angle: str | None = ANGLE,
 ) -> Result:
     """The added table, RoPE's angles, or the biases of all heads; else the weights of a head beside equal ones."""
-    match scheme_of(run):
+    match scheme.scheme_of(run):
         case "added":
             return _added(run, rows, columns, side)
         case "rope":
@@ -71,53 +47,55 @@ def positions(
 
 def _added(run: Run, rows: int, columns: int, side: str | None) -> Result:
     """The table that the model adds to its embeddings."""
-    encoding, config, sines = table_of(run, side), run.opened.config, follows_formula(run)
+    encoding, config, sines = scheme.table_of(run, side), run.opened.config, scheme.follows_formula(run)
     table = encoding[:rows, :columns]
-    length = len(run.trace.streams[STACKS[side or sides_of(run)[0]]].embedded.sum)
+    length = len(run.trace.streams[scheme.STACKS[side or scheme.sides_of(run)[0]]].embedded.sum)
     waves = position_table.wavelengths(encoding.shape[1]) if sines else None
-    picture = PositionMap(
+    picture = positional_encoding.PositionMap(
         values=table,
         limits=(-1.0, 1.0) if sines else symmetric_range(encoding),
         title="dimension",
-        columns=[dimension_name(j, not sines) for j in range(table.shape[1])],
-        explained=dimension_formulas(table.shape[1], waves),
+        columns=[positional_encoding.dimension_name(j, not sines) for j in range(table.shape[1])],
+        explained=positional_encoding.dimension_formulas(table.shape[1], waves),
         halves=("Sines: even dimensions", "Cosines: odd dimensions") if sines else None,
-        marks=end_of_text(length, len(table), "your sentence"),
+        marks=positional_encoding.end_of_text(length, len(table), "your sentence"),
     )
-    facts = {"learned": config.positions == "learned", "sines": sines, "d_model": config.d_model}
+    facts = {"learned": config.positions == "learned", "sines": sines, "columns": columns}
     facts |= {"factor": run.opened.embedding_scale, "types": Need.ADDED_TYPES in run.opened.features}
-    facts |= {"stacks": len(run.trace.streams), "columns": columns}
     facts["wave"] = waves[columns // 2] if waves is not None and columns < encoding.shape[1] else None
     return Result({"table": picture}, {"scheme": "added"} | facts)
 
 
 def _angles(run: Run, rows: int, angle: str) -> Result:
     """Cosines or sines of the angles by which RoPE rotates: the run's own, and below them their continuation."""
-    attention, head = place_with(run, "rotary")
+    attention, head = scheme.place_with(run, "rotary")
     rotary, length = attention.rotary, len(attention.key_tokens)
     waves = rotated_head(run.trace, attention.kind, attention.layer, head).wavelength
     values, used = getattr(extend_angles(rotary, np.arange(rows)), angle), min(rows, length)
     values[:used] = getattr(rotary, angle)[:used]
     limit = max(1.0, float(np.abs(values).max()))
-    picture = PositionMap(
+    picture = positional_encoding.PositionMap(
         values=values,
         limits=(-limit, limit),
         title="pair i of dimensions",
         what=angle,
         columns=[f"{angle} {i}" for i in range(len(waves))],
-        explained=[say_label(f"pair {i}, wavelength {positions_text(wave)}") for i, wave in enumerate(waves)],
-        marks=end_of_text(length, rows, "your text"),
+        explained=[
+            say_label(f"pair {i}, wavelength {positional_encoding.positions_text(wave)}")
+            for i, wave in enumerate(waves)
+        ],
+        marks=positional_encoding.end_of_text(length, rows, "your text"),
     )
     facts = {"scheme": "rope", "called": ANGLES[angle].lower(), "pairs": len(waves)}
-    return Result({"angles": picture}, facts | shown_instead(run, attention, head))
+    return Result({"angles": picture}, facts | scheme.shown_instead(run, attention, head))
 
 
 def _biases(run: Run) -> Result:
     """What each head adds to its scores at each offset."""
-    attention, head = place_with(run, "bias")
+    attention, head = scheme.place_with(run, "bias")
     biased = biased_head(run.trace, attention.kind, attention.layer, head)
     picture = Lines(
-        draw_heads(biased.offsets, biased.highest, head),
+        scheme.draw_heads(biased.offsets, biased.highest, head),
         ("offset, key minus query", "added to the scaled score"),
         height=420,
         layout={"yaxis": {"zeroline": False}},
@@ -125,13 +103,13 @@ def _biases(run: Run) -> Result:
     slopes = biased.slopes
     facts = {
         "scheme": "bias",
-        "linear": biased.misfit <= ROUNDING * max(1.0, float(np.abs(biased.lowest).max())),
+        "linear": biased.misfit <= scheme.ROUNDING * max(1.0, float(np.abs(biased.lowest).max())),
         "slopes": series([Numeral(f"{slope:.3g}") for slope in slopes], later("{before}; {one}")),
         "heads": len(slopes),
         "follows": np.allclose(slopes, alibi_slopes(len(slopes)).numpy(), rtol=1e-3),
     }
     numbers = {"lowest": biased.lowest, "slope": slopes}
-    return Result({"bias": picture}, facts | shown_instead(run, attention, head), numbers)
+    return Result({"bias": picture}, facts | scheme.shown_instead(run, attention, head), numbers)
 
 
 def _unread(run: Run) -> Result:
@@ -140,55 +118,57 @@ def _unread(run: Run) -> Result:
     mask, weights = attention.mask[head], attention.pattern[head]
     equal = mask / np.maximum(mask.sum(-1, keepdims=True), 1)
     maps = {"Attention weights": Map(weights, mask), "Equal weights": Map(equal, mask)}
-    return Result(
-        {"weights": Maps(*axes(attention), maps)}, {"scheme": "none", "positions": run.opened.config.positions}
-    )
+    return Result({"weights": Maps(*axes(attention), maps)}, {"scheme": "none"})
 
 
-@view("Your sentence", needs=(ADDED,))
-def sentence(run: Run, side: str | None = SIDE) -> Result:
+@view("Your sentence", needs=(scheme.ADDED,))
+def sentence(run: Run, side: str | None = scheme.SIDE) -> Result:
     """Embedding, positional encoding and their sum, for each token."""
-    stream = run.trace.streams[STACKS[side or sides_of(run)[0]]]
+    stream = run.trace.streams[scheme.STACKS[side or scheme.sides_of(run)[0]]]
     embedded, opened = stream.embedded, run.opened
     titles, terms = input_titles(opened, embedded), embedded.terms
     norms = vocabulary.lengths(embedded)
+    picture = positional_encoding.VectorMaps(
+        maps={titles[name]: values for name, values in terms.items()},
+        tokens=stream.tokens.labels,
+        waves=scheme.follows_formula(run),
+    )
     facts = {
         "scale": opened.embedding_scale,
         "types": Need.ADDED_TYPES in opened.features,
-        "limit": symmetric_range(*terms.values())[1],
         "norms": {name: (norms[name].min(), norms[name].max()) for name in ("embedding", "positional")},
         "off": np.abs(embedded.embedding + embedded.positional - embedded.sum).max(),
     }
-    maps = {titles[name]: values for name, values in terms.items()}
-    return Result({"sum": VectorMaps(maps=maps, tokens=stream.tokens.labels)}, facts)
+    return Result({"sum": picture}, facts | {"limit": picture.limits[1], "beyond": picture.beyond})
 
 
-@view("Rotation of q and k", code=(rotated_head,), needs=(ROTATES,))
+@view("Rotation of q and k", code=(rotated_head,), needs=(scheme.ROTATES,))
 def head_rotation(run: Run) -> Result:
     """Queries and keys of a head before RoPE rotates them, and after."""
-    attention, head = place_with(run, "rotary")
+    attention, head = scheme.place_with(run, "rotary")
     after = rotated_head(run.trace, attention.kind, attention.layer, head)
     maps = {"q before": after.q_before, "q rotated": after.q, "k before": after.k_before, "k rotated": after.k}
+    picture = positional_encoding.VectorMaps(maps=maps, tokens=attention.key_tokens)
     facts = {
-        "limit": symmetric_range(*maps.values())[1],
+        "limit": picture.limits[1],
+        "beyond": picture.beyond,
         "off": after.rotation_error,
         "size": max(np.abs(after.q).max(), np.abs(after.k).max()),
     }
     numbers = {"cos": after.cos, "sin": after.sin}
-    picture = VectorMaps(maps=maps, tokens=attention.key_tokens)
-    return Result({"rotated": picture}, facts | shown_instead(run, attention, head), numbers)
+    return Result({"rotated": picture}, facts | scheme.shown_instead(run, attention, head), numbers)
 
 
-@view("Scores", code=(biased_head,), needs=(BIASED,))
+@view("Scores", code=(biased_head,), needs=(scheme.BIASED,))
 def scores(run: Run) -> Result:
     """Scores and weights of a head without its bias and with it, and the bias."""
-    attention, head = place_with(run, "bias")
+    attention, head = scheme.place_with(run, "bias")
     biased = biased_head(run.trace, attention.kind, attention.layer, head)
     before_softmax = {"Scores without the bias": biased.without, "Scores of the run, with it": biased.pre_softmax}
     weights = {"Weights without the bias": biased.pattern_without, "Attention weights of the run": biased.pattern}
-    maps, scale = compare_maps(attention, head, before_softmax, weights, biased.bias)
+    maps, scale = scheme.compare_maps(attention, head, before_softmax, weights, biased.bias)
     bias = Maps(*axes(attention), {"": Map(biased.bias, attention.mask[head], scale, "bias")})
-    facts = {"limit": scale.high} | shown_instead(run, attention, head)
+    facts = {"limit": scale.high} | scheme.shown_instead(run, attention, head)
     return Result({"bias-scores": maps, "bias-map": bias}, facts)
 
 

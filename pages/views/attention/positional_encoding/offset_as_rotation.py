@@ -12,9 +12,7 @@ from pages.views.attention.positional_encoding.scheme import SIDE, SINES, table_
 from pages.views.attention.positional_encoding.waves import waves_of
 from pages.views.controls import several, slider
 from viz.special.position_waves import block_equation, block_map, clock_chart
-from viz.special.positional_encoding import (
-    positions_text,
-)
+from viz.special.positional_encoding import positions_text
 
 
 def _half_length(run: Run, side: str | None) -> int:
@@ -25,18 +23,13 @@ def _pairs(run: Run) -> int:
     return len(waves_of(run)) // 2
 
 
-def _evenly_spaced(pairs: int, count: int = 6) -> list[int]:
-    """At most `count` pairs from the first to the last."""
-    return sorted({round(at) for at in np.linspace(0, pairs - 1, min(count, pairs))})
-
-
 START = slider("Position pos", lambda run, side: (0, _half_length(run, side) - 1), 5, key="pos")
 OFFSET = slider("Offset k", lambda run, side: (1, _half_length(run, side)), 10, key="offset")
 PAIR = slider("Pair i", lambda run: (0, _pairs(run) - 1), lambda run: _pairs(run) // 8, key="pair")
 PAIRS = several(
     "Pairs of dimensions to draw as well",
     lambda run: range(_pairs(run)),
-    lambda run: _evenly_spaced(_pairs(run)),
+    lambda run: sorted({round(at) for at in np.linspace(0, _pairs(run) - 1, min(6, _pairs(run)))}),
     7,
     key="pe_pairs",
 )

@@ -25,9 +25,7 @@ from pages.views.controls import choice, menu, slider
 from pages.views.shared import axes, score_by_offset
 from viz.forms import Lines, Map, Maps
 from viz.labels import say_options
-from viz.special.positional_encoding import (
-    VectorMaps,
-)
+from viz.special.positional_encoding import VectorMaps
 
 SCHEMES = {"learned": later("Learned table"), "rope": "RoPE", "alibi": "ALiBi"}
 
@@ -97,8 +95,7 @@ def schemes(
     """The added table compared with three other schemes, on this head's own numbers."""
     config, attention = run.opened.config, run.attention
     learned = config.positions == "learned"
-    facts = {"learned": learned, "scheme": scheme, "called": tr(SCHEMES[scheme]), "odd": bool(attention.d_k % 2)}
-    facts |= {"max_len": config.max_len, "d_model": config.d_model}
+    facts = {"learned": learned, "called": tr(SCHEMES[scheme]), "odd": bool(attention.d_k % 2)}
     if scheme == "learned":
         if not learned:
             return Result(facts=facts, lacks=Need.LEARNED_POSITIONS)

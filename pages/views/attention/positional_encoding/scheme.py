@@ -8,7 +8,7 @@ from model.run import Run
 from model.trace import Array, Attention
 from pages.views import Need, Part
 from pages.views.controls import choice, slider
-from pages.views.shared import axes
+from pages.views.shared import axes, follows_formula
 from viz.forms import Line, Map, Maps, Scale
 from viz.labels import say_options
 from viz.latex import signed
@@ -49,24 +49,16 @@ def _attention_with(run: Run, field: str) -> Attention | None:
     return next((attention for attention in attentions if getattr(attention, field) is not None), None)
 
 
-def follows_formula(run: Run) -> bool:
-    """True if its table is one of sines and cosines in the paper's order of dimensions."""
-    return Need.ADDED_POSITIONS in run.opened.features and run.opened.config.positions == "sinusoidal"
-
-
-def _can_reorder(run: Run) -> bool:
-    if len(run.trace.streams) > 1:
-        return Need.OWN_LAYERS in run.opened.features
-    return Need.LOGITS in run.opened.features
-
-
 ADDED = Part("a table of positions that is added to the embeddings", adds_table)
 SINES = Part("added sines and cosines in the paper's order", follows_formula)
 ROTATES = Part("attention that rotates queries and keys", lambda run: scheme_of(run) == "rope")
 BIASED = Part("attention that adds a bias to its scores", lambda run: scheme_of(run) == "bias")
 PERIODIC = Part("sines and cosines", lambda run: follows_formula(run) or scheme_of(run) == "rope")
 ENCODED = Part("positions that could be read", lambda run: scheme_of(run) != "none")
-REORDERED = Part("logits of one stack, or layers of this project's own code", _can_reorder)
+REORDERED = Part(
+    "logits of one stack, or layers of this project's own code",
+    lambda run: (Need.OWN_LAYERS if len(run.trace.streams) > 1 else Need.LOGITS) in run.opened.features,
+)
 
 
 def sides_of(run: Run) -> list[str]:

@@ -8,26 +8,16 @@ from model.analysis.positions import position_table
 from model.analysis.positions.rotation import rotated_head
 from model.run import Run
 from pages.views import Result, view
-from pages.views.attention.positional_encoding.scheme import (
-    PERIODIC,
-    POSITIONS,
-    SIDE,
-    follows_formula,
-    place_with,
-    scheme_of,
-    table_of,
-)
+from pages.views.attention.positional_encoding import scheme
 from pages.views.controls import several
 from viz.forms import Line, Lines, Mark
 from viz.special.position_waves import wave_chart
-from viz.special.positional_encoding import (
-    dimension_name,
-)
+from viz.special.positional_encoding import dimension_name
 from viz.theme import GUIDE, OKABE_ITO
 
 
 def waves_of(run: Run) -> dict[int, str]:
-    width = table_of(run, None).shape[1] if follows_formula(run) else 0
+    width = scheme.table_of(run, None).shape[1] if scheme.follows_formula(run) else 0
     return {dimension: dimension_name(dimension) for dimension in range(width)}
 
 
@@ -41,14 +31,14 @@ WAVES = several(
 PERIODS = {"type": "log", "tickformat": ",", "zeroline": False}
 
 
-@view("Wavelengths", code=(position_table.wavelengths_in,), needs=(PERIODIC,))
+@view("Wavelengths", code=(position_table.wavelengths_in,), needs=(scheme.PERIODIC,))
 def wavelengths(
-    run: Run, side: str | None = SIDE, rows: int | None = POSITIONS, waves: list[int] | None = WAVES
+    run: Run, side: str | None = scheme.SIDE, rows: int | None = scheme.POSITIONS, waves: list[int] | None = WAVES
 ) -> Result:
     """How many positions each pair of dimensions needs for one period; some dimensions of a table as waves."""
-    if scheme_of(run) == "rope":
+    if scheme.scheme_of(run) == "rope":
         return _rotary_wavelengths(run)
-    encoding = table_of(run, side)
+    encoding = scheme.table_of(run, side)
     formula, measured = position_table.wavelengths(encoding.shape[1]), position_table.wavelengths_in(encoding)
     pairs, levels = np.arange(len(formula)), {"2π": 2 * math.pi, "10000 · 2π": 2 * math.pi * 10_000}
     levels |= {f"length of the table: {len(encoding)}": len(encoding)}
@@ -80,7 +70,7 @@ def wavelengths(
 
 
 def _rotary_wavelengths(run: Run) -> Result:
-    attention, head = place_with(run, "rotary")
+    attention, head = scheme.place_with(run, "rotary")
     length = len(attention.key_tokens)
     waves = rotated_head(run.trace, attention.kind, attention.layer, head).wavelength
     pairs, turning = np.arange(len(waves)), np.isfinite(waves)

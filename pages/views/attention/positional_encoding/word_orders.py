@@ -52,8 +52,8 @@ LEFT_OUT = choice(
 )
 def order(run: Run, seed: int = SEED, typed: str | None = ORDER, left_out: str | None = LEFT_OUT) -> Result:
     """The same words in another order; where positions are added, also without them."""
-    facts = {"stacks": len(run.trace.streams), "count": len(_words(run)), "next_seed": (seed + 1) % 10_000}
-    if facts["stacks"] == 1:
+    facts = {"count": len(_words(run)), "next_seed": (seed + 1) % 10_000}
+    if len(run.trace.streams) == 1:
         return _one_stack(run, seed, facts)
     tokens = run.trace.src_tokens
     spoken = ["".join(visible(word(tokens[i])) for i in part) for part in _words(run)]
@@ -169,7 +169,6 @@ def _one_stack(run: Run, seed: int, facts: dict[str, Any]) -> Result:
             "largest": largest,
             "size": size,
             "same": largest <= ROUNDING * size,
-            "positions": run.opened.config.positions,
         },
         {"order": np.array(after.order)},
     )

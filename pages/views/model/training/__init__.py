@@ -3,6 +3,7 @@
 from pages.views.model.training.dropping import dropout
 from pages.views.model.training.induction_head import forming
 from pages.views.model.training.log import curves, one_line
+from pages.views.model.training.moved_heads import moved
 from pages.views.model.training.number_formats import formats
 from pages.views.model.training.one_step import step
 from pages.views.model.training.recipe import schedule, smoothing
@@ -21,6 +22,7 @@ VIEWS = (
     formats,
     warm_up,
     snapshots,
+    moved,
     forming,
     ablations,
     norm_and_residual,

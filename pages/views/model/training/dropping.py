@@ -2,17 +2,8 @@
 
 import pandas as pd
 
-from model.analysis.inside.dropout import (
-    DRAWS,
-    EMBEDDED,
-    EVERYWHERE,
-    dropout_cost,
-    dropout_places,
-    dropped_at,
-)
-from model.analysis.inside.training_step import (
-    as_trained,
-)
+from model.analysis.inside.dropout import DRAWS, EMBEDDED, EVERYWHERE, dropout_cost, dropout_places, dropped_at
+from model.analysis.inside.training_step import as_trained
 from model.network.network import EMBEDDINGS
 from model.run import Run
 from model.trace import SUBLAYER_TITLES
@@ -78,10 +69,8 @@ def dropout(run: Run, rate: float = DROPPED_RATE, place: str = DROPPED_PLACE, se
     return Result(
         {"dropped": dropped, "cost": table},
         {
-            "rate": rate,
             "exact": round(256 * rate),
             "place": _sublayers(run)[place],
-            "seed": seed,
             "share": 1 - drawn.kept.mean(),
             "dimensions": len(columns),
             "d_model": drawn.kept.shape[1],

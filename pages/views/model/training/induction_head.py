@@ -18,11 +18,7 @@ from model.analysis.heads.induction import (
 )
 from model.background import induction
 from model.checkpoints.snapshots import open_snapshot, snapshot_steps
-from model.checkpoints.store import (
-    checkpoint_path,
-    load_checkpoint,
-    shown_message,
-)
+from model.checkpoints.store import checkpoint_path, load_checkpoint, shown_message
 from model.run import Run
 from pages.views import Result, view
 from pages.views.controls import steps

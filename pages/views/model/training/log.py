@@ -57,21 +57,18 @@ def curves(run: Run, over: str | None = OVER) -> Result:
     panels = {"loss": ("train_loss", "dev_loss"), "score": (score,), "speed": ("tokens_per_second",)}
     drawn = {name: [column for column in columns if column in log] for name, columns in panels.items() if over}
     lacks = [column for columns in panels.values() for column in columns if column not in log]
+    fitted = fit_rates(run, log)
+    rises = (fitted.restarted_at, *fitted.raised_at) if fitted and fitted.restarted_at else ()
     facts = {
         "outdated": is_outdated(run, card),
         "without": card.missing.get("log.csv", sentence("This checkpoint's log.csv holds no curve.")),
         "drawn": [name for name, columns in drawn.items() if columns],
         "lacks": series(lacks) if lacks else "",
-        "rises": _rises(fit_rates(run, log)),
+        # The logged steps at which the rate has risen again.
+        "rises": [Numeral(f"{step:,}") for step in rises],
     }
     shows = {name: _over_time(log, over, columns) for name, columns in drawn.items() if columns}
     return Result(shows, facts, {f"log_{column}": values.to_numpy(float) for column, values in log.items()})
-
-
-def _rises(fitted: FittedSchedule | None) -> list[Numeral]:
-    """The logged steps at which the rate has risen again."""
-    steps = (fitted.restarted_at, *fitted.raised_at) if fitted and fitted.restarted_at else ()
-    return [Numeral(f"{step:,}") for step in steps]
 
 
 def _over_time(log: pd.DataFrame, over: str, columns: Sequence[str]) -> Lines:

@@ -6,9 +6,7 @@ import numpy as np
 import pandas as pd
 
 from model.analysis.inside.number_formats import FP16_LIMIT, ROUNDING, FormatRun, largest_score, run_in_formats
-from model.analysis.inside.training_step import (
-    as_trained,
-)
+from model.analysis.inside.training_step import as_trained
 from model.analysis.runs.gradients import stream_steps
 from model.run import Place, Run
 from model.trace import Array, Trace

@@ -19,11 +19,12 @@ from model.analysis.inside.training_step import (
 from model.language import sentence_of, tr
 from model.run import Run, decode
 from model.trace import Trace
+from pages.text import names_in
 from pages.views import Need, Result, view
 from pages.views.controls import menu, number, several, slider, text
 from pages.views.model.training.log import LOGGED, fit_rates, log_of
 from pages.views.model.training.recipe import PAPER_SMOOTHING, PAPER_WARMUP
-from pages.views.shared import card_of, log_p_bars
+from pages.views.shared import card_of, log_p_changes
 from viz.forms import Line, Lines, Map, Maps, Outcome, Scale, Table
 from viz.labels import say_label
 from viz.latex import signed
@@ -36,42 +37,37 @@ BLOCK = 8
 """rows and columns of a matrix that are drawn"""
 
 
-def _translation(run: Run) -> list[str]:
-    return [run.trace.translation, tr("what you would write")] if Need.CROSS_ATTENTION in run.opened.features else []
-
-
-def _matrices(run: Run) -> dict[str, str]:
-    return {path: path for path, weights in run.opened.model.named_parameters() if weights.ndim == 2}
-
-
 def _own_schedule(run: Run) -> tuple[int, float]:
     """Warm-up and factor of equation 3 as read back from the log of this training; without one the paper's."""
     fitted = fit_rates(run, log_of(card_of(run)))
     return (max(round(fitted.warmup), 1), fitted.factor) if fitted else (PAPER_WARMUP, 1.0)
 
 
-def _own_matrix(run: Run) -> str:
-    """W_Q of the chosen attention."""
-    path, _ = run.opened.model.attentions()[run.kind, run.layer]
-    return f"{path}.w_q.weight"
-
-
 def _last(run: Run, matrix: str, axis: int) -> tuple[int, int]:
     return 0, run.opened.model.get_parameter(matrix).shape[axis] - 1
 
 
-RIGHT = text("The right translation", _translation, key="step_target", follows=True)
+RIGHT = text(
+    "The right translation",
+    lambda run: (
+        [run.trace.translation, tr("what you would write")] if Need.CROSS_ATTENTION in run.opened.features else []
+    ),
+    key="step_target",
+    follows=True,
+)
 TAKEN = slider("Steps on this pair", (1, 10), 1, key="step_count")
 FIRST = slider(
     "Number of the first in equation 3", (1, 20_000), lambda run: max(_own_schedule(run)[0] // 20, 1), key="step_number"
 )
-CHANGED = {
-    "beta": "β₂ = 0.999 instead of 0.98",
-    "epsilon": "ε = 1e-4 instead of 1e-9",
-    "clip": "gradient clipped to norm 1",
-}
+CHANGED = names_in("otherwise")
 OTHERWISE = several("Different from the paper", CHANGED, [], len(CHANGED), key="step_otherwise")
-MATRIX = menu("Matrix", _matrices, _own_matrix, key="step_matrix", follows=True)
+MATRIX = menu(
+    "Matrix",
+    lambda run: {path: path for path, weights in run.opened.model.named_parameters() if weights.ndim == 2},
+    lambda run: f"{run.opened.model.attentions()[run.kind, run.layer][0]}.w_q.weight",
+    key="step_matrix",
+    follows=True,
+)
 ROW = number("Row, {0} to {1}", lambda run, matrix: _last(run, matrix, 0), key="step_row")
 COLUMN = number("Column, {0} to {1}", lambda run, matrix: _last(run, matrix, 1), key="step_column")
 
@@ -106,7 +102,7 @@ def step(
             *steps.texts,
             {"log p of the pair before": before.sum(), "after": after.sum()},
         ),
-        "tokens": log_p_bars(pair.next_tokens, before, after),
+        "tokens": log_p_changes(pair.next_tokens, before, after),
     }
     if taken > 1:
         counts = np.arange(taken + 1)
@@ -115,8 +111,6 @@ def step(
     facts = {
         "error": "",
         "translates": target is not None,
-        "taken": taken,
-        "first": first,
         "warmup": warmup,
         "multiplier": factor,
         "rate": steps.rate,

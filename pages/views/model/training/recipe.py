@@ -93,7 +93,6 @@ def smoothing(run: Run, position: int = POSITION, epsilon: float = EPSILON) -> R
     )
     facts = {
         "row": decoder_rows(trace.row_tokens, trace.next_tokens)[position],
-        "position": position,
         "positions": len(plain),
         "vocabulary": vocabulary,
         "means": (plain.mean(), smoothed.mean()),

@@ -5,14 +5,12 @@ from itertools import cycle
 import pandas as pd
 
 from model.analysis.heads.sharpness import CHOICES, COLLAPSED, measure_sharpness
-from model.background.studies import (
-    read_study,
-    study_arrays,
-)
+from model.background.studies import read_study, study_arrays
 from model.language import sentence
 from model.run import Run
 from model.trace import KIND_TITLES
 from model.training.score_clip import ScoreClip
+from pages.text import names_in
 from pages.views import Result, view
 from pages.views.model.training.log import LOGGED, TIMES, log_of
 from pages.views.shared import card_of
@@ -20,12 +18,7 @@ from viz.forms import Line, Lines
 from viz.labels import say_label
 from viz.theme import OKABE_ITO
 
-REMEDIES = {
-    "none": "no remedy",
-    "clip-12": "QK-clip: scores up to 12",
-    "decay-1": "weight decay of W_Q and W_K",
-    "qk-norm": "QK-norm",
-}
+REMEDIES = names_in("remedies")
 """runs of checkpoints/studies/sharpness.csv -> what they do against scores that grow"""
 EVEN = "entropy of a row, of that of equal weights"
 

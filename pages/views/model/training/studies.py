@@ -7,23 +7,9 @@ from urllib.parse import urlencode
 import numpy as np
 import pandas as pd
 
-from model.background.studies import (
-    DEPTHS,
-    LETTERS_STEPS,
-    PLACEMENTS,
-    Comparison,
-    compare_with_paper,
-    ends_of_runs,
-    fit_power_law,
-    letters_run,
-    read_study,
-    study_arrays,
-)
-from model.background.studies import WARMUP as STUDY_WARMUP
+from model.background import studies
 from model.background.table_3 import TABLE_3
-from model.checkpoints.store import (
-    study_checkpoints,
-)
+from model.checkpoints.store import study_checkpoints
 from model.language import Numeral, Sentence, joined, later, sentence, series, tr
 from model.network.residual import BatchNorm, Residual
 from model.run import Run
@@ -41,8 +27,8 @@ KAPLAN, CHINCHILLA = 0.076, 20
 LETTERS_TEXT = "r o s e"
 
 
-def _compared() -> list[Comparison]:
-    return compare_with_paper(read_study("ablations"))
+def _compared() -> list[studies.Comparison]:
+    return studies.compare_with_paper(studies.read_study("ablations"))
 
 
 def _with_weights(_: Run) -> dict[str, str]:
@@ -90,16 +76,18 @@ def ablations(run: Run, trained: str | None = TRAINED) -> Result:
         "disagreements": series(disagreements, later("{before}; {one}")) if disagreements else "",
         "single": series(single, later("{before}; {one}")) if single else "",
         "judged": len(single) < len(rows),
-        "higher": sqrt(STUDY_WARMUP),
+        "higher": sqrt(studies.WARMUP),
         "run": {"name": here[trained], "alone": _link(run, trained), "beside": _pair(run, trained)}
         if trained
         else None,
     }
     chart = ablation_chart([row.row.changed for row in rows], measures)
-    return Result({"ablations": chart, "table": table}, facts, study_arrays("ablations") | _of_seeds(rows, measures))
+    return Result(
+        {"ablations": chart, "table": table}, facts, studies.study_arrays("ablations") | _of_seeds(rows, measures)
+    )
 
 
-def _of_seeds(rows: list[Comparison], measures: Mapping[str, tuple[list[Array], Array]]) -> dict[str, Array]:
+def _of_seeds(rows: list[studies.Comparison], measures: Mapping[str, tuple[list[Array], Array]]) -> dict[str, Array]:
     """What the chart draws: an entry for each seed, and each row's mean and the paper's number at every seed of it."""
     counts = [len(row.seeds) for row in rows]
     arrays = {"changed": np.repeat([row.row.changed for row in rows], counts)}
@@ -110,7 +98,7 @@ def _of_seeds(rows: list[Comparison], measures: Mapping[str, tuple[list[Array], 
     return arrays
 
 
-def _ablation_table(rows: list[Comparison]) -> pd.DataFrame:
+def _ablation_table(rows: list[studies.Comparison]) -> pd.DataFrame:
     base, paper = rows[0], TABLE_3[0]
     return pd.DataFrame(
         [
@@ -145,7 +133,7 @@ def _pair(run: Run, name: str) -> str:
     return "" if name == "base" else f"{_link(run, 'base')}&{urlencode(other)}"
 
 
-def _disagreements(rows: list[Comparison]) -> list[Sentence]:
+def _disagreements(rows: list[studies.Comparison]) -> list[Sentence]:
     """Our differences from base beside the paper's, where they have opposite signs."""
     paper, sentences = TABLE_3[0], []
     for row in rows[1:]:
@@ -168,13 +156,13 @@ NORM_RUNS = {
     "no-residual": (2, later("without residual connections"), True),
     "batch-norm": (2, later("BatchNorm"), True),
 } | {
-    letters_run(norm, depth, rises): (depth, f"{norm}-norm", rises)
-    for depth in DEPTHS
-    for norm in PLACEMENTS
+    studies.letters_run(norm, depth, rises): (depth, f"{norm}-norm", rises)
+    for depth in studies.DEPTHS
+    for norm in studies.PLACEMENTS
     for rises in (True, False)
 }
 """name -> layers of each stack, what its sub-layers have around them, and whether the rate rises"""
-NORM_COLOURS = dict(zip(DEPTHS, (OKABE_ITO[2], OKABE_ITO[0], OKABE_ITO[5]), strict=True))
+NORM_COLOURS = dict(zip(studies.DEPTHS, (OKABE_ITO[2], OKABE_ITO[0], OKABE_ITO[5]), strict=True))
 
 
 def _norm_runs(_: Run) -> dict[str, str]:
@@ -189,7 +177,7 @@ NORM_RUN = menu("Open a run", _norm_runs, key="norm_run")
 @view("Norm and residual", code=(Residual, BatchNorm))
 def norm_and_residual(_: Run, trained: str | None = NORM_RUN) -> Result:
     """Small models without norm, without residual connections and with BatchNorm; deep ones, pre-norm and post-norm."""
-    logs, gradients = read_study("norm_and_residual"), read_study("gradients_by_layer")
+    logs, gradients = studies.read_study("norm_and_residual"), studies.read_study("gradients_by_layer")
     if not len(gradients):
         return Result(facts={"ends": None})
     ends = {name: logs[logs["run"] == name].iloc[-1] for name in NORM_RUNS if (logs["run"] == name).any()}
@@ -205,16 +193,16 @@ def norm_and_residual(_: Run, trained: str | None = NORM_RUN) -> Result:
     facts = {
         "ends": {name: end["dev_exact"] for name, end in ends.items()},
         "losses": {name: (end["train_loss"], end["dev_loss"]) for name, end in ends.items()},
-        "steps": LETTERS_STEPS,
+        "steps": studies.LETTERS_STEPS,
         "shares": shares,
-        "depths": DEPTHS,
+        "depths": studies.DEPTHS,
         "run": {"name": trained, "link": urlencode(link)} if trained else None,
     }
     return Result(
         {"table": _norm_table(ends, layers), **charts},
         facts,
-        study_arrays("norm_and_residual")
-        | {f"gradients: {name}": each for name, each in study_arrays("gradients_by_layer").items()},
+        studies.study_arrays("norm_and_residual")
+        | {f"gradients: {name}": each for name, each in studies.study_arrays("gradients_by_layer").items()},
     )
 
 
@@ -242,9 +230,9 @@ def _norm_table(ends: Mapping[str, pd.Series], layers: Mapping[str, pd.DataFrame
 def _gradient_chart(layers: Mapping[str, pd.DataFrame], stack: str) -> Lines:
     """The gradient of each layer of a stack before training; warm-up changes nothing there."""
     lines = {}
-    for depth in DEPTHS:
-        for norm in PLACEMENTS:
-            if (of_run := layers.get(letters_run(norm, depth, True))) is None:
+    for depth in studies.DEPTHS:
+        for norm in studies.PLACEMENTS:
+            if (of_run := layers.get(studies.letters_run(norm, depth, True))) is None:
                 continue
             of_stack = of_run[of_run["stack"] == stack]
             look = {"symbol": "circle"} if norm == "post" else {"symbol": "diamond-open", "dash": "dot"}
@@ -257,13 +245,13 @@ def _gradient_chart(layers: Mapping[str, pd.DataFrame], stack: str) -> Lines:
 @view("Scaling")
 def scaling(_: Run) -> Result:
     """Loss over size and compute of language models that read the same tokens, with a power law."""
-    logs = read_study("scaling")
-    ends = ends_of_runs(logs)
+    logs = studies.read_study("scaling")
+    ends = studies.ends_of_runs(logs)
     if len(ends) < 3:
         return Result(facts={"law": None})
     names = [tr(Numeral(f"{count / 1e6:.1f} M")) for count in ends["parameters"]]
     tokens = ends["tokens"].to_numpy()
-    law = fit_power_law(ends["n"], ends["dev_loss"])
+    law = studies.fit_power_law(ends["n"], ends["dev_loss"])
     of_runs = [logs[logs["run"] == one] for one in ends["run"]]
     compute = [
         (6.0 * n * own["tokens"].to_numpy(), own["dev_loss"].to_numpy())
@@ -297,5 +285,5 @@ def scaling(_: Run) -> Result:
     return Result(
         {"scaling": scaling_chart(names, sizes, losses, compute, lines), "table": table},
         facts | {"per_parameter": (table["tokens per parameter"].min(), table["tokens per parameter"].max())},
-        study_arrays("scaling"),
+        studies.study_arrays("scaling"),
     )

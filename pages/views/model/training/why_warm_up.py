@@ -6,16 +6,10 @@ import numpy as np
 import pandas as pd
 
 from model.analysis.inside.warm_up import WeightMoves, moves_between_snapshots, update_sizes
-from model.background.studies import (
-    LETTERS_WARMUP,
-    read_study,
-    study_arrays,
-)
-from model.checkpoints.store import (
-    CheckpointError,
-    shown_message,
-)
+from model.background.studies import LETTERS_WARMUP, read_study, study_arrays
+from model.checkpoints.store import CheckpointError, shown_message
 from model.run import Run
+from pages.text import names_in
 from pages.views import Result, view
 from pages.views.controls import choice
 from pages.views.model.training.log import LOGGED, fit_rates, log_of
@@ -33,17 +27,7 @@ WAYS = {
 """of the runs of model.commands.warm_up: name, colour and symbol"""
 
 
-UPDATED = choice(
-    "Weights",
-    {
-        "all": "all",
-        "embeddings": "embeddings",
-        "attention": "attention",
-        "feed_forward": "feed-forward",
-        "norm": "norm",
-    },
-    key="updated",
-)
+UPDATED = choice("Weights", names_in("updated"), key="updated")
 
 
 @view("Why warm-up", code=(moves_between_snapshots, update_sizes), tab=INSIDE)

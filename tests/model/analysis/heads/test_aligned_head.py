@@ -7,7 +7,6 @@ import pytest
 
 from model.analysis.heads.aligned_head import alignment_scores, best_aligned_head
 from model.checkpoints.store import load_checkpoint
-from model.checkpoints.translator import Translator
 from model.trace import Trace
 
 
@@ -19,7 +18,7 @@ def with_last_cross(trace: Trace, patterns: list[np.ndarray]) -> Trace:
     return replace(trace, attentions={**trace.attentions, ("cross", 1): replace(attention, pattern=pattern)})
 
 
-def test_a_diagonal_beats_a_sharp_column_a_sink_and_equal_weights(translator: Translator) -> None:
+def test_a_diagonal_beats_a_sharp_column_a_sink_and_equal_weights(translator) -> None:
     trace = translator.trace("a dog and a cat", target="Ein Hund und eine Katze.")
     queries, keys = len(trace.tgt_tokens), len(trace.src_tokens)
     diagonal, column, sink = (np.zeros((queries, keys)) for _ in range(3))

@@ -8,11 +8,6 @@ import pytest
 from model.analysis.heads.evenness import SEEDS, evenness, mean_evenness, untrained_evenness
 
 
-@pytest.fixture(scope="module")
-def trace(translator):
-    return translator.trace("the dog sees a cat")
-
-
 def test_evenness_is_the_entropy_of_a_row_beside_that_of_equal_weights(trace) -> None:
     for attention in trace.attentions.values():
         found = evenness(attention)

@@ -4,19 +4,15 @@ import numpy as np
 import pytest
 
 from model.analysis.heads.far_cells import FAR, far_cells, pieces_of, read_sentence, strongest
-from model.checkpoints.language_model import LanguageModel
-from model.network.config import TransformerConfig
-from tests.model.tiny import random_model
+from tests.model.strategies import shaped
 
 TEXT = "a dog sees a cat and a small dog runs in the snow"
 
 
 @pytest.fixture(params=["translator", "language model"])
-def trace(request, translator, tokenizer):
-    if request.param == "translator":
-        return translator.trace(TEXT, beam_size=1)
-    config = TransformerConfig(len(tokenizer), d_model=16, n_heads=4, d_ff=32, n_encoder_layers=0, n_decoder_layers=2)
-    return LanguageModel("random", "0" * 64, random_model(config), tokenizer).trace(TEXT)
+def trace(request, translator):
+    opened = translator if request.param == "translator" else shaped("post", request.param)
+    return opened.trace(TEXT)
 
 
 def test_every_far_cell_of_every_head_is_ranked_once(trace) -> None:

@@ -115,13 +115,6 @@ def test_each_kind_of_work_has_its_rule():
     assert everything[1].best == "nsubj, to the governor"
 
 
-def test_a_head_on_the_word_before_is_positional_and_not_syntactic():
-    hits, words, offsets = shares([BEFORE])
-    best = offsets.max(axis=-1)
-    gains = {name: float(hits[0, i, 0] - best[0, i]) / words[0, i] for i, name in enumerate(RELATIONS)}
-    assert not kinds_of_work({"previous": 0.9, "same": 0.0, "next": 0.0}, gains)[1].does
-
-
 def test_parses_are_read_and_a_damaged_line_is_named(tmp_path):
     path = tmp_path / "parses.jsonl"
     line = json.dumps({"text": TEXT, "words": [list(word) for word in PARSE]})

@@ -7,8 +7,6 @@ import torch
 from model.analysis import sweep
 from model.analysis.heads.head_importance import MOST_STEPS, HeadScores, ScoredText, head_scores, prune, pruning_curve
 from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.language_model import LanguageModel
-from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.translator import Translator
 from model.interventions import HeadGate, Intervention, Unscaled
 from model.trace import Trace, log_probabilities
@@ -17,12 +15,12 @@ from tests.model.checkpoints.huggingface.test_families import opened as opened_o
 from tests.model.checkpoints.huggingface.test_families import traced
 from tests.model.checkpoints.test_language_model import opened as of_one_text
 from tests.model.strategies import KINDS
-from tests.model.tiny import SENTENCES, random_model
+from tests.model.tiny import SENTENCES, random_checkpoint
 
 
 @pytest.fixture(scope="module")
 def double(tiny_config, tokenizer) -> Translator:
-    return Translator("tiny", "0" * 64, random_model(tiny_config, dtype=torch.float64), tokenizer)
+    return random_checkpoint(tiny_config, tokenizer, torch.float64)
 
 
 @pytest.fixture(scope="module")
@@ -99,9 +97,7 @@ def test_heads_are_scored_on_top_of_other_changes(double, traces):
 def test_heads_of_every_family_score_as_a_run_without_each(family, mode, tokenizer):
     if family in ("decoder", "encoder"):
         layers = {"n_decoder_layers": 0, "n_encoder_layers": 2} if family == "encoder" else {}
-        language_model = of_one_text(tokenizer, **layers)
-        kind = {"decoder": LanguageModel, "encoder": MaskedModel}[family]
-        opened = kind("random", "0" * 64, language_model.model, language_model.tokenizer)
+        opened = of_one_text(tokenizer, **layers)
         trace = opened.trace("Two dogs run.")
     else:
         opened, trace = opened_of_others(family), traced(family)

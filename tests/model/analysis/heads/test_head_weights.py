@@ -7,12 +7,6 @@ import pytest
 
 from model.analysis.heads.head_weights import PROMOTED, copy_score, promoted_logits, singular_values, weight_arrays
 from model.trace import Projections
-from tests.model.tiny import SENTENCES
-
-
-@pytest.fixture(scope="module")
-def trace(translator):
-    return translator.trace(*SENTENCES[2])
 
 
 def copying_head(d_model: int = 12, width: int = 5) -> Projections:
@@ -52,12 +46,6 @@ def test_the_eigenvalues_are_those_of_the_whole_matrix_of_the_vocabulary(transla
     whole = np.linalg.eigvals(promoted_logits(learned, 2, tokens, tokens).astype(np.float64))
     found = copy_score(learned, 2, tokens, tokens)
     assert found == pytest.approx(whole.real.sum() / np.abs(whole).sum(), abs=1e-3)
-
-
-def test_a_copying_head_promotes_each_token_to_itself():
-    tokens = np.eye(12)
-    whole = copying_head(width=12)
-    assert (promoted_logits(whole, 0, tokens, tokens).argmax(axis=-1) == np.arange(12)).all()
 
 
 def test_the_dictionary_is_what_the_head_would_add_to_the_logits(translator, trace):

@@ -1,7 +1,5 @@
 """The induction score: 1 for a head that attends to what followed the same token, 0 for one that does not."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -17,15 +15,14 @@ from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.tokenizer import train_tokenizer
 from model.hooks import editing
-from tests.model.checkpoints.test_language_model import MODERN
-from tests.model.tiny import SENTENCES, random_model
+from tests.model.checkpoints.test_language_model import opened
+from tests.model.tiny import SENTENCES
 
 
 def language_model_of(masked: bool) -> LanguageModel | MaskedModel:
     """A random one, masked or not, of the sizes in MODERN."""
     tokenizer = train_tokenizer((source for source, _ in SENTENCES), 312, masked)
-    config = replace(MODERN, vocab_size=312, n_encoder_layers=2 * masked, n_decoder_layers=2 * (not masked))
-    return (MaskedModel if masked else LanguageModel)("tiny", "0" * 64, random_model(config), tokenizer)
+    return opened(tokenizer, n_encoder_layers=2 * masked, n_decoder_layers=2 * (not masked))
 
 
 @pytest.mark.parametrize("masked", [False, True])

@@ -5,27 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.analysis.heads.key_plane import key_plane
-from model.checkpoints.language_model import LanguageModel
-from model.network.config import TransformerConfig
+from model.analysis.heads.key_plane import convex_hull, key_plane
 from model.trace import Array, Attention
-from tests.model.tiny import random_model
+from tests.model.strategies import shaped
 
 SENTENCES = ("A dog runs through the snow.", "A dog")
 
 
-@pytest.fixture(params=["translator", "language model with RoPE and shared keys", "language model with ALiBi"])
-def attentions(request, translator, tokenizer):
-    opened = translator
-    if request.param != "translator":
-        parts = {"positions": "rope", "n_kv_heads": 2} if "RoPE" in request.param else {"positions": "alibi"}
-        config = TransformerConfig(len(tokenizer), d_model=16, n_heads=4, d_ff=32, n_encoder_layers=0, **parts)
-        opened = LanguageModel("random", "0" * 64, random_model(config), tokenizer)
+@pytest.fixture(params=["the translator", "pre, RMSNorm, RoPE, wide shared keys", "ALiBi, norm of queries and keys"])
+def attentions(request, translator):
+    opened = translator if request.param == "the translator" else shaped(request.param, "language model")
     return list(opened.trace(SENTENCES[0]).attentions.values())
 
 
 def weights_of_moved_query(attention: Attention, head: int, row: int, point: Array) -> Array:
-    """(key,): the weights of query `row` with its part in the plane at `point`, (2,), as move_query.js has them."""
+    """(key,): the weights of query `row` with its part in the plane at `point`, (2,), as own_vectors.js has them."""
     plane = key_plane(attention, head)
     x = attention.scale * (plane.keys + plane.mean) @ point + plane.rest[row]
     if attention.bias is not None:
@@ -84,3 +78,22 @@ def test_one_key_and_two_keys_have_a_plane_too(translator) -> None:
         assert plane.keys.shape == (keys, 2)
         assert np.isfinite(plane.shares).all()
         assert weights_of_moved_query(small, 0, 0, np.array([1.0, 1.0])).sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("points", [1, 2, 3, 30])
+def test_no_point_and_no_weighted_mean_of_points_lies_outside_their_hull(points: int) -> None:
+    numbers = np.random.default_rng(points)
+    drawn = numbers.standard_normal((points, 2))
+    drawn[-1] = drawn[0]
+    hull = drawn[convex_hull(drawn)]
+    mixed = numbers.dirichlet(np.ones(points), 100) @ drawn
+    for start, end in zip(hull, np.roll(hull, -1, axis=0), strict=True):
+        across, up = end - start
+        for x, y in (np.concatenate([drawn, mixed]) - start).tolist():
+            assert across * y - up * x > -1e-9, "to the left of every side"
+
+
+def test_a_point_on_a_side_is_no_corner_and_many_points_in_one_place_are_one() -> None:
+    square = np.array([[0, 0], [1, 0], [2, 0], [2, 2], [0, 2], [1, 1]], float)
+    assert sorted(convex_hull(square)) == [0, 2, 3, 4]
+    assert {*map(tuple, square[[4] * 5][convex_hull(square[[4] * 5])])} == {(0, 2)}

@@ -57,10 +57,11 @@ def test_what_is_no_row_of_numbers_is_told_in_a_sentence(text: str) -> None:
     assert len(str(told.value)) < 200
 
 
+@pytest.mark.parametrize("tau", [1.0, 0.05, 20.0])
 @pytest.mark.parametrize(("divide", "divisor"), [(True, 3**0.5), (False, 1.0)])
-def test_scores_weights_and_results_are_equation_1(divide: bool, divisor: float) -> None:
-    own = attend(Q, K, V, divide)
-    powers = np.exp(Q @ K.T / divisor)
+def test_scores_weights_and_results_are_equation_1_at_any_temperature(divide: bool, divisor: float, tau: float) -> None:
+    own = attend(Q, K, V, divide, tau)
+    powers = np.exp(Q @ K.T / divisor / tau)
     np.testing.assert_allclose(own.weights, powers / powers.sum())
     np.testing.assert_allclose(own.z, own.weights @ V)
     np.testing.assert_allclose(own.scaled * own.divisor, own.scores)
@@ -77,7 +78,7 @@ def test_the_jacobian_is_the_derivative_of_the_weights() -> None:
 
 
 def test_the_steps_of_the_softmax_lead_to_the_weights_however_large_the_scores() -> None:
-    own = attend(1e6 * Q, K, V, divide=False)
+    own = attend(1e6 * Q, K, V, divide=False, tau=0.05)
     steps = own.softmax_steps(0)
     np.testing.assert_array_equal(steps["exponential"] / steps["exponential"].sum(), steps["weight"])
     assert own.z.tolist() == [V[0].tolist()], "a lookup"

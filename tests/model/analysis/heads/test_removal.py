@@ -7,11 +7,6 @@ from model.analysis.heads.removal import Removal, remove_heads, remove_sublayers
 from model.interventions import HeadGate, SublayerOff
 
 
-@pytest.fixture(scope="module")
-def trace(translator):
-    return translator.trace("the dog sees a cat")
-
-
 def test_heads_go_in_the_order_of_what_they_cost_alone(translator, trace) -> None:
     *_, (share, removal) = remove_heads(translator, trace)
     gates = [

@@ -1,12 +1,11 @@
-"""How sharply heads attend: on weights whose entropy is known, and on every checkpoint that comes with the app."""
-
-from dataclasses import replace
+"""How sharply heads attend: as their rows say, and on every checkpoint that comes with the app."""
 
 import numpy as np
 import pytest
 
-from model.analysis.heads.sharpness import EVEN, ON_ONE_KEY, mean_sharpness, measure_sharpness
+from model.analysis.heads.sharpness import EVEN, ON_ONE_KEY, ONE_KEY, mean_sharpness, measure_sharpness
 from model.checkpoints.store import available_checkpoints, load_checkpoint
+from model.interventions import AttentionTemperature
 
 SENTENCES = (
     "The old man who lived next door gave the children an apple.",
@@ -17,53 +16,31 @@ SENTENCES = (
 """of nobody's training text but for chance"""
 
 
-@pytest.fixture
-def trace(translator):
-    return translator.trace("A dog runs.", "Ein Hund läuft.")
+def rows_with_a_choice(attention, head):
+    """The weights of each row that may attend to three keys or more, on those keys."""
+    rows = zip(attention.pattern[head].astype(float), attention.mask[head], strict=True)
+    return [weights[mask] for weights, mask in rows if mask.sum() >= 3]
 
 
-def with_weights(trace, weights):
-    """The trace with the same row of weights everywhere in its encoder, whose rows see all keys."""
-    keys = trace.attention("encoder_self", 0).pattern.shape[-1]
-    row = np.resize(np.asarray(weights(keys), np.float32), keys)
-    attentions = {
-        place: replace(attention, pattern=np.broadcast_to(row, attention.pattern.shape).copy())
-        for place, attention in trace.attentions.items()
-        if place[0] == "encoder_self"
-    }
-    return replace(
-        trace, attentions=attentions, kinds=tuple(kind for kind in trace.kinds if kind.name == "encoder_self")
-    )
-
-
-def test_equal_weights_are_even_and_a_single_key_is_not(trace):
-    for weights, even, one in ((lambda n: np.full(n, 1 / n), 1.0, 0.0), (lambda n: np.eye(n)[0], 0.0, 1.0)):
-        measured = mean_sharpness(measure_sharpness([with_weights(trace, weights)]))
-        assert measured[:2] == pytest.approx((even, one), abs=1e-6)
-
-
-def test_rows_with_fewer_than_three_keys_are_not_counted(translator):
-    """The first two rows of a decoder have no choice, or one of two keys."""
-    trace = translator.trace("A dog runs.", "Ein Hund läuft.")
-    attention = trace.attention("decoder_self", 0)
-    even = [
-        -(row[: t + 1] * np.log(np.maximum(row[: t + 1], 1e-300))).sum() / np.log(t + 1)
-        for t, row in enumerate(attention.pattern[0].astype(float))
-        if t >= 2
+def test_a_head_is_as_sharp_as_its_rows_which_count_once_however_long_their_sentences_are(translator):
+    cold = (AttentionTemperature(0.2),)  # so that some rows lie on one key
+    traces = [
+        translator.trace("A dog runs.", "A cat."),
+        translator.trace("A dog " * 9, "A cat " * 9, interventions=cold),
     ]
-    place = next(each for each in measure_sharpness([trace]) if (each.kind, each.layer) == ("decoder_self", 0))
-    assert place.evenness[0] == pytest.approx(np.mean(even))
-    assert place.largest[0] == pytest.approx(np.abs(attention.scaled[0][attention.mask[0]]).max())
-
-
-def test_a_row_counts_once_however_long_its_sentence_is(translator):
-    traces = [translator.trace(text, text) for text in ("A dog runs.", "A dog runs and a dog runs and a dog runs.")]
-    whole, parts = measure_sharpness(traces), [measure_sharpness([each]) for each in traces]
-    rows = [len(each.attention("encoder_self", 0).pattern[0]) for each in traces]
-    assert whole[0].evenness == pytest.approx(
-        sum(n * part[0].evenness for n, part in zip(rows, parts, strict=True)) / sum(rows)
-    )
-    assert whole[0].largest == pytest.approx(np.max([part[0].largest for part in parts], axis=0))
+    places = measure_sharpness(traces)
+    for place in places:
+        attentions = [trace.attention(place.kind, place.layer) for trace in traces]
+        for head in range(4):
+            rows = [row for attention in attentions for row in rows_with_a_choice(attention, head)]
+            even = [-(row * np.log(np.maximum(row, 1e-300))).sum() / np.log(len(row)) for row in rows]
+            assert place.evenness[head] == pytest.approx(np.mean(even))
+            assert place.on_one_key[head] == pytest.approx(np.mean([row.max() > ONE_KEY for row in rows]))
+            scores = [np.abs(attention.scaled[head][attention.mask[head]]).max() for attention in attentions]
+            assert place.largest[head] == pytest.approx(max(scores))
+    means = (np.mean([getattr(place, name) for place in places]) for name in ("evenness", "on_one_key"))
+    assert mean_sharpness(places) == pytest.approx((*means, max(place.largest.max() for place in places)))
+    assert 0 < mean_sharpness(places)[1] < 1
 
 
 @pytest.mark.parametrize("name", available_checkpoints())

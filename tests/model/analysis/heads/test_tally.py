@@ -1,7 +1,6 @@
 """Heads over a corpus: sums that go on where they were, distributions of the single sentences, likeness of heads."""
 
 import json
-import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,21 +14,15 @@ from model.analysis.heads.many_sentences import (
     _describe_grammar,
     describe_distributions,
     describe_heads,
-    measure_heads,
     percentile_of,
     read_distributions,
     read_heads,
 )
 from model.analysis.heads.tally import FARTHEST, SCORES, Tally, measure, signed_distances
-from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT, checkpoint_path, load_checkpoint
+from model.checkpoints.store import DEFAULT_CHECKPOINT, checkpoint_path, load_checkpoint
 from model.commands import head_scores
 from model.run import Request
 from tests.model.tiny import SENTENCES
-
-
-@pytest.fixture(scope="module")
-def runs(translator):
-    return [translator.trace(*pair) for pair in SENTENCES]
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +34,11 @@ def tally(translator, runs):
 
 
 @pytest.fixture
-def opened(saved_checkpoints, tmp_path, monkeypatch):
-    shutil.copytree(saved_checkpoints, tmp_path / "checkpoints")
-    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(tmp_path / "checkpoints"))
-    return load_checkpoint(DEFAULT_CHECKPOINT, "cpu")
+def opened(folder):
+    return load_checkpoint(folder.name, "cpu")
 
 
-def test_a_tally_that_was_stopped_ends_as_one_that_was_not(translator, runs, tmp_path):
+def test_a_tally_that_was_stopped_ends_as_one_that_was_not(translator, tally, runs, tmp_path):
     texts = [run.source for run in runs]
     first = Tally(translator, folder=tmp_path)
     first.resume("key", texts)
@@ -60,7 +51,7 @@ def test_a_tally_that_was_stopped_ends_as_one_that_was_not(translator, runs, tmp
     for run in runs[1:]:
         again.add(run)
     again.save("key")
-    assert describe_heads(again) == measure_heads(translator, runs)
+    assert describe_heads(again) == describe_heads(tally)
 
 
 def test_a_tally_of_something_else_begins_anew(translator, runs, tmp_path):
@@ -71,13 +62,6 @@ def test_a_tally_of_something_else_begins_anew(translator, runs, tmp_path):
     second.resume("another", [run.source for run in runs])
     assert (second.runs, second.texts, second.sums) == (0, [], {})
     assert not list(tmp_path.iterdir())
-
-
-def test_the_first_sentences_have_the_numbers_of_a_tally_of_them_alone(tally, translator, runs):
-    alone = dict(Tally.columns(_tally(translator, runs[:2])))
-    for place, column in tally.columns():
-        for name, scores in column.scores.items():
-            assert (scores[:2] == alone[place].scores[name]).all()
 
 
 def test_memory_and_sums_do_not_grow_with_the_runs(translator, runs, tmp_path):
@@ -129,7 +113,7 @@ def test_a_percentile_counts_the_smaller_half_of_the_equal(value, expected):
 def test_offsets_are_shares_and_agree_with_the_scores(tally):
     how = describe_distributions(tally)
     assert how.offsets.sum(axis=-1) == pytest.approx(np.ones(len(how.places)), abs=1e-4)
-    for head, offsets in zip(measure_heads_of(tally), how.offsets, strict=True):
+    for head, offsets in zip(describe_heads(tally), how.offsets, strict=True):
         if "previous" in head.mean:
             shares = [head.mean[name] for name in ("previous", "same", "next")]
             assert offsets[FARTHEST - 1 : FARTHEST + 2] == pytest.approx(shares, abs=0.05)  # weighted otherwise
@@ -143,7 +127,7 @@ def test_a_cross_attention_of_equal_lengths_is_measured_from_its_diagonal():
 
 def test_heads_are_as_alike_as_they_are_named(tally, runs):
     """The correlation of two heads, from their weights, is that in the table, and a head is not like itself."""
-    head = next(one for one in measure_heads_of(tally) if one.kind == "cross")
+    head = next(one for one in describe_heads(tally) if one.kind == "cross")
     layer, number, said = head.alike[0]
     assert (layer, number) != (head.layer, head.head)
     mine, other = [], []
@@ -157,7 +141,7 @@ def test_heads_are_as_alike_as_they_are_named(tally, runs):
 
 
 def test_heads_with_the_same_matrices_are_most_alike_by_them(tally, runs):
-    head = next(one for one in measure_heads_of(tally) if one.kind == "encoder_self")
+    head = next(one for one in describe_heads(tally) if one.kind == "encoder_self")
     layer, number, said = head.alike_ov[0]
     products = []
     for where, which in ((head.layer, head.head), (layer, number)):
@@ -168,7 +152,7 @@ def test_heads_with_the_same_matrices_are_most_alike_by_them(tally, runs):
 
 
 def test_the_pieces_attended_to_are_those_with_more_than_equal_weights(tally, runs):
-    head = measure_heads_of(tally)[0]
+    head = describe_heads(tally)[0]
     piece, ratio, count = head.keys[0]
     got = equal = often = 0.0
     for run in runs:
@@ -231,17 +215,6 @@ def test_a_missing_damaged_or_foreign_file_gets_a_sentence(opened):
         path.write_bytes(content)
         with pytest.raises(ValueError, match=r"damaged.*head_scores"):
             read_distributions(opened)
-
-
-def _tally(opened, runs):
-    tally = Tally(opened)
-    for run in runs:
-        tally.add(run)
-    return tally
-
-
-def measure_heads_of(tally):
-    return describe_heads(tally)
 
 
 def test_what_is_chosen_on_one_half_of_the_sentences_is_judged_on_the_other():

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from model.analysis.heads.head_tables import TableOptions, head_tables
 from model.analysis.heads.two_heads import Side, align_tokens, join, largest_weight, piece_table, word_table
-from model.analysis.words import attention_words
-from model.checkpoints.translator import Translator
+from tests.model.strategies import KINDS
 
 tokens = st.lists(st.sampled_from("abcd"), min_size=1, max_size=10).map(tuple)
 
@@ -64,44 +63,26 @@ def test_a_distance_is_between_none_and_one_and_counts_the_keys_of_one_side(left
         assert distance == pytest.approx(1 - common)
 
 
-@given(sides())
-def test_nothing_differs_from_itself(side: Side) -> None:
-    joined = join(side, side)
-    assert not joined.difference.any()
-    assert not joined.distances.any()
-
-
-def test_changing_one_word_leaves_all_other_rows_shared(translator: Translator) -> None:
-    one, other = (translator.trace(f"The {word} sat on the mat.", beam_size=1) for word in ("cat", "dog"))
-    left, right = (piece_table(trace.attention("encoder_self", 1), 2) for trace in (one, other))
-    joined = join(left, right)
-    shared = [pair for pair in joined.rows if None not in pair]
-    assert len(shared) >= min(len(left.queries), len(right.queries)) - 4
-    assert {left.queries[pair[0]] for pair in shared} >= {"</s>", "."}
-
-
-@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
-def test_words_are_the_pieces_put_together_and_rows_still_sum_to_one(translator: Translator, kind: str) -> None:
-    trace = translator.trace("a dog and a cat", "Ein Hund mit einer Katze.")
-    attention = trace.attention(kind, 1)
-    side = word_table(attention, 3)
-    rows = trace.next_tokens if kind == "cross" else attention.query_tokens
-    assert "".join(side.queries) == "".join(rows)
-    assert (len(side.queries), len(side.keys)) == tuple(map(len, attention_words(attention)))
-    assert side.weights.sum(axis=1) == pytest.approx(1, abs=1e-5)
-    assert side.weights.shape == side.mask.shape == (len(side.queries), len(side.keys))
-
-
 def test_the_largest_cell_is_that_of_the_weights() -> None:
     weights = np.array([[0.5, 0.5], [0.0, 1.0]])
     side = Side(("a", "b"), ("c", "d"), weights, np.ones((2, 2), dtype=bool))
     assert largest_weight(side) == (1, 1)
 
 
-def test_two_heads_and_all_heads_merge_the_same_rows_into_words(translator: Translator) -> None:
-    trace = translator.trace("a dog and a cat", "Ein Hund mit einer Katze.")
-    for kind in ("encoder_self", "decoder_self", "cross"):
-        tables = head_tables(trace, kind, TableOptions(words=True))
-        side = word_table(trace.attention(kind, 1), 3)
-        np.testing.assert_array_equal(side.weights, tables.values[1, 3])
-        np.testing.assert_array_equal(side.mask, tables.mask[1, 3])
+def test_a_table_of_pieces_is_the_heads_own(trace) -> None:
+    attention = trace.attention("encoder_self", 1)
+    side = piece_table(attention, 2)
+    assert (side.queries, side.keys) == (attention.query_tokens, attention.key_tokens)
+    np.testing.assert_array_equal(side.weights, attention.pattern[2])
+    np.testing.assert_array_equal(side.mask, attention.mask[2])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_heads_and_all_heads_merge_the_same_rows_into_words(trace, kind: str) -> None:
+    attention, tables = trace.attention(kind, 1), head_tables(trace, kind, TableOptions(words=True))
+    side = word_table(attention, 3)
+    np.testing.assert_array_equal(side.weights, tables.values[1, 3])
+    np.testing.assert_array_equal(side.mask, tables.mask[1, 3])
+    rows = trace.next_tokens if kind == "cross" else attention.query_tokens
+    assert side.queries == tuple("".join(rows[i] for i in word) for word in tables.queries)
+    assert side.keys == tuple("".join(attention.key_tokens[i] for i in word) for word in tables.keys)

@@ -10,8 +10,7 @@ from model.analysis.runs.gradients import stream_steps
 from tests.model.tiny import random_model
 
 
-def test_coarser_formats_are_further_from_single_precision(translator) -> None:
-    trace = translator.trace("A dog runs.", "Ein Hund.")
+def test_coarser_formats_are_further_from_single_precision(translator, trace) -> None:
     runs = run_in_formats(translator, trace)
     for stack in trace.streams:
         fp32, bf16, fp16 = (run.differences[stack] for run in runs.values())
@@ -21,18 +20,16 @@ def test_coarser_formats_are_further_from_single_precision(translator) -> None:
         assert np.all(fp16[1:] > 0)
     assert np.allclose(runs["fp32"].log_probabilities, trace.target_log_probabilities, atol=1e-4)
     assert np.abs(runs["bf16"].log_probabilities - trace.target_log_probabilities).max() < 1
-    assert runs["fp32"].text == translator.translate(["A dog runs."], beam_size=1)[0]
+    assert runs["fp32"].text == translator.translate([trace.source], beam_size=1)[0]
 
 
-def test_the_first_difference_is_the_rounding_of_the_input(translator) -> None:
-    trace = translator.trace("A dog runs.")
+def test_the_first_difference_is_the_rounding_of_the_input(translator, trace) -> None:
     for name, run in run_in_formats(translator, trace).items():
         # Two numbers are rounded, and their sum.
         assert all(steps[0] <= 3 * ROUNDING[name] for steps in run.differences.values())
 
 
-def test_weights_that_are_stored_in_half_precision_are_exact_there(translator) -> None:
-    trace = translator.trace("A dog runs.")
+def test_weights_that_are_stored_in_half_precision_are_exact_there(translator, trace) -> None:
     assert run_in_formats(translator, trace)["fp16"].exact_weights
     other = replace(translator, model=random_model(translator.config))
     found = run_in_formats(other, other.trace("A dog runs."))
@@ -52,8 +49,7 @@ def test_an_overflow_is_told_as_one(translator) -> None:
     assert np.isfinite(run.differences["encoder"]).all()
 
 
-def test_the_largest_score_is_that_of_the_head_that_is_named(translator) -> None:
-    trace = translator.trace("A dog runs.", "Ein Hund.")
+def test_the_largest_score_is_that_of_the_head_that_is_named(trace) -> None:
     found = largest_score(trace)
     q, k = (getattr(trace.attention(found.kind, found.layer), name)[found.head] for name in "qk")
     assert np.isclose(np.abs(q @ k.T).max(), found.score)

@@ -1,8 +1,5 @@
 """How far weights move in a training, in units of the learning rate."""
 
-import shutil
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,16 +13,13 @@ from model.training import reversal_task
 from model.training.schedule import noam
 
 
-def test_the_net_move_is_that_of_the_saved_weights(saved_checkpoints: Path, tmp_path: Path, monkeypatch) -> None:
-    shutil.copytree(saved_checkpoints, tmp_path / "checkpoints")
-    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(tmp_path / "checkpoints"))
-    opened = load_checkpoint("en-de", "cpu")
-    folder = tmp_path / "checkpoints" / "en-de" / "snapshots"
-    folder.mkdir()
+def test_the_net_move_is_that_of_the_saved_weights(folder) -> None:
+    opened = load_checkpoint(folder.name, "cpu")
+    (folder / "snapshots").mkdir()
     weights = {path: each.clone() for path, each in opened.model.named_parameters()}
     for step, offset in ((0, 0.0), (4, 0.5), (6, 0.25)):
         saved = {path: torch.full_like(each, offset) for path, each in weights.items()}
-        save_weights(folder / f"step-{step:06}.safetensors", saved)
+        save_weights(folder / "snapshots" / f"step-{step:06}.safetensors", saved)
     moves = moves_between_snapshots(opened, (0, 4, 6), 5, 2.0)
     assert moves.ends.tolist() == [[0, 4], [4, 6]]
     assert np.allclose(moves.moved, [0.5, 0.25])
@@ -40,12 +34,9 @@ RECIPE = (
 )
 
 
-def test_the_study_compares_the_same_peak(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(warm_up.reversal_task, "TRAIN_LINES", 400)
-    monkeypatch.setattr(warm_up.reversal_task, "DEV_LINES", 5)
-    threads = torch.get_num_threads()
+@pytest.mark.usefixtures("few_letters")
+def test_the_study_compares_the_same_peak(tmp_path) -> None:
     warm_up.main(["--out", str(tmp_path / "warm_up.csv"), "--seeds", "1", "--recipe", RECIPE])
-    torch.set_num_threads(threads)
     table = pd.read_csv(tmp_path / "warm_up.csv")
     rates = {way: rows.set_index("step")["rate"] for way, rows in table.groupby("way")}
     assert set(rates) == set(warm_up.WAYS)
@@ -67,9 +58,8 @@ def test_the_study_compares_the_same_peak(tmp_path: Path, monkeypatch) -> None:
     assert (table["update_all"] <= between.max(axis=1)).all()
 
 
-def test_the_update_that_the_moments_give_is_what_the_weights_did(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(reversal_task, "TRAIN_LINES", 400)
-    monkeypatch.setattr(reversal_task, "DEV_LINES", 5)
+@pytest.mark.usefixtures("few_letters")
+def test_the_update_that_the_moments_give_is_what_the_weights_did(tmp_path) -> None:
     reversal_task.main(["--out", str(tmp_path)])
     files = ["--train", str(tmp_path / "train.tsv"), "--dev", str(tmp_path / "dev.tsv"), "--out", str(tmp_path / "run")]
     trainer = new_trainer([*RECIPE.split(), *files])

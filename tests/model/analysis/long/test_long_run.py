@@ -24,10 +24,9 @@ from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.tokenizer import train_tokenizer
 from tests.model.checkpoints.test_language_model import MODERN
-from tests.model.tiny import SENTENCES, random_model
+from tests.model.tiny import SENTENCES, random_checkpoint
 
 TEXT = " ".join(source for source, _ in SENTENCES)
-LINES = [source for source, _ in SENTENCES]
 FAMILIES = ("language model", "masked language model", "sliding window", "no positions", "sinusoids")
 
 
@@ -41,8 +40,8 @@ def opened(family: str, **config: object) -> LanguageModel | MaskedModel:
         "no positions": {"positions": "none"},
         "sinusoids": {"positions": "sinusoidal"},
     }
-    model = random_model(replace(chosen, **(changes.get(family, {}) | config)))
-    return (MaskedModel if masked else LanguageModel)("long", "", model, train_tokenizer(LINES, 312, masked=masked))
+    tokenizer = train_tokenizer([source for source, _ in SENTENCES], 312, masked=masked)
+    return random_checkpoint(replace(chosen, **(changes.get(family, {}) | config)), tokenizer)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +80,7 @@ def test_each_cell_is_the_largest_of_its_square(family: str, size: int) -> None:
     np.testing.assert_array_equal(allowed(run, place, rows, columns, size), possible)
 
 
-def test_a_text_is_taken_in_parts_without_a_seam(run: LongRun, monkeypatch) -> None:
+def test_a_text_is_taken_in_parts_without_a_seam(run, monkeypatch) -> None:
     place, whole = ("decoder_self", 0), (0, len(run))
     at_once = largest(run, place, slice(None), whole, whole, 4)
     monkeypatch.setattr("model.analysis.long.long_run.CELLS_AT_ONCE", 1)
@@ -120,7 +119,7 @@ def test_a_window_states_what_lies_outside_it() -> None:
 
 
 @pytest.mark.parametrize("tau", [0.3, 1.0, 4.0])
-def test_the_steps_of_a_row_lead_to_its_weights(run: LongRun, tau: float) -> None:
+def test_the_steps_of_a_row_lead_to_its_weights(run, tau: float) -> None:
     window, place = (6, 20), ("decoder_self", 1)
     row = open_row(run, place, 0, 15, window, tau)
     opened_window = open_window(run, place, 0, window, tau)
@@ -129,7 +128,7 @@ def test_the_steps_of_a_row_lead_to_its_weights(run: LongRun, tau: float) -> Non
     assert share == pytest.approx(opened_window.before[15 - 6] + opened_window.after[15 - 6], abs=1e-5)
 
 
-def test_bits_by_position_have_the_mean_of_all_tokens(run: LongRun) -> None:
+def test_bits_by_position_have_the_mean_of_all_tokens(run) -> None:
     positions, bits = bits_by_position(run.log_probabilities, parts=len(run) - 1)
     np.testing.assert_allclose(bits, -run.log_probabilities / np.log(2))
     assert list(positions) == list(range(1, len(run)))

@@ -18,19 +18,15 @@ from model.analysis.mechanisms.linear_attention import (
     sweep_features,
 )
 from model.trace import Attention
+from tests.model.by_hand import softmax
+from tests.model.strategies import KINDS
 
-KINDS = ("encoder_self", "decoder_self", "cross")
 D_K = 8
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def attention(request: pytest.FixtureRequest, translator) -> Attention:
+def attention(request, translator) -> Attention:
     return translator.trace("A dog runs and a cat sat.", "Ein Hund rennt.").attention(request.param, 1)
-
-
-def softmax(scores: np.ndarray) -> np.ndarray:
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
 
 
 def vectors(seed: int, rows: int = 6, size: float = 0.5) -> np.ndarray:
@@ -62,7 +58,7 @@ def test_omega_is_normal_and_orthogonal_in_blocks() -> None:
     np.testing.assert_array_equal(draw_omega(4, D_K, 7), draw_omega(1024, D_K, 7)[:4])
 
 
-def test_lemma_2_is_the_spread_of_independent_features(attention: Attention) -> None:
+def test_lemma_2_is_the_spread_of_independent_features(attention) -> None:
     sweep = sweep_features(attention, 0)
     numbers, x, y = np.random.default_rng(0), vectors(3, 1, 0.3), vectors(4, 1, 0.3)
     estimates = np.array(
@@ -78,22 +74,13 @@ def test_lemma_2_is_the_spread_of_independent_features(attention: Attention) -> 
     assert replace(sweep, distance=0.0).deviation(4) < -100
 
 
-def test_the_median_distance_is_that_of_the_visible_pairs(attention: Attention) -> None:
+def test_the_median_distance_is_that_of_the_visible_pairs(attention) -> None:
     x, y = (v[2].astype(float) * np.sqrt(attention.scale) for v in (attention.q, attention.k))
     pairs = [((x[i] + y[j]) ** 2).sum() for i, j in zip(*np.nonzero(attention.mask[2]), strict=True)]
     assert sweep_features(attention, 2).distance == pytest.approx(np.median(pairs))
 
 
-def test_rows_sum_to_one_over_the_visible_keys(attention: Attention) -> None:
-    for head in range(attention.n_heads):
-        run = linear_attention(attention, head, 16, 3)
-        for weights in (run.elu, run.random, run.exact):
-            np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-6)
-            assert (weights[~attention.mask[head]] == 0).all()
-            assert (weights >= 0).all()
-
-
-def test_weights_are_quotients_of_the_feature_maps(attention: Attention) -> None:
+def test_weights_are_quotients_of_the_feature_maps(attention) -> None:
     q, k, mask = attention.q[1].astype(float), attention.k[1].astype(float), attention.mask[1]
     phi_q, phi_k = (np.where(x > 0, x + 1, np.exp(x)) for x in (q, k))
     kernel = phi_q @ phi_k.T * mask
@@ -141,15 +128,7 @@ def test_prefix_sums_equal_the_masked_matrix(hidden: tuple[int, ...], causal: bo
         np.testing.assert_allclose(recurrent_attention(*logs, v, mask), kernel_weights(*logs, mask) @ v, atol=1e-12)
 
 
-def test_the_state_has_the_sums_of_the_paper() -> None:
-    q, k, v = (np.exp(vectors(seed)) for seed in (1, 2, 3))
-    mask = np.tril(np.ones((6, 6), dtype=bool))
-    states = np.cumsum(k[:, :, None] * v[:, None], axis=0)
-    z = np.einsum("im,imd->id", q, states) / (q * np.cumsum(k, axis=0)).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(recurrent_attention(np.log(q), np.log(k), v, mask), z)
-
-
-def test_a_sliding_window_is_no_running_sum(attention: Attention) -> None:
+def test_a_sliding_window_is_no_running_sum(attention) -> None:
     n = len(attention.key_tokens)
     band = np.tril(np.ones((n, n), dtype=bool)) & ~np.tril(np.ones((n, n), dtype=bool), -2)
     logs = np.zeros((n, 3)), np.zeros((n, 3))
@@ -166,7 +145,7 @@ def test_a_sliding_window_is_no_running_sum(attention: Attention) -> None:
     assert linear_attention(zeros, 0, 16, 0).recurrence == run.recurrence
 
 
-def test_errors_fall_with_the_number_of_features(attention: Attention) -> None:
+def test_errors_fall_with_the_number_of_features(attention) -> None:
     sweep = sweep_features(attention, 1)
     assert sweep.weights.shape == sweep.z.shape == (DRAWS, len(FEATURES))
     for band in (sweep.weights_band, sweep.z_band):
@@ -177,7 +156,7 @@ def test_errors_fall_with_the_number_of_features(attention: Attention) -> None:
     assert sweep.z_limit < 1e-5
 
 
-def test_short_vectors_are_close_with_many_features(attention: Attention) -> None:
+def test_short_vectors_are_close_with_many_features(attention) -> None:
     """With a bias and a temperature as the run has them."""
     bias = np.random.default_rng(0).normal(size=attention.scores.shape)
     tau = np.full(attention.n_heads, 0.5)
@@ -191,7 +170,7 @@ def test_short_vectors_are_close_with_many_features(attention: Attention) -> Non
     assert sweep.weights_band[1, -1] < sweep.weights_band[1, 0] / 4
 
 
-def test_a_cap_of_the_scores_is_an_error_that_stays(attention: Attention) -> None:
+def test_a_cap_of_the_scores_is_an_error_that_stays(attention) -> None:
     capped = np.where(attention.mask, np.tanh(attention.scaled), -np.inf)
     sweep = sweep_features(replace(attention, softcap=1.0, pattern=softmax(capped)), 0)
     assert sweep.weights_limit > 1e-3
@@ -199,7 +178,7 @@ def test_a_cap_of_the_scores_is_an_error_that_stays(attention: Attention) -> Non
     assert sweep_features(changed, 0).weights_limit > 1e-3
 
 
-def test_a_map_is_one_draw_of_the_sweep(attention: Attention) -> None:
+def test_a_map_is_one_draw_of_the_sweep(attention) -> None:
     sweep = sweep_features(attention, 2)
     for draw, column in ((0, 0), (5, 4), (DRAWS - 1, len(FEATURES) - 1)):
         run = linear_attention(attention, 2, FEATURES[column], draw)
@@ -211,7 +190,7 @@ def test_a_map_is_one_draw_of_the_sweep(attention: Attention) -> None:
         assert run.z_errors[1] == pytest.approx(np.linalg.norm(z - exact) / np.linalg.norm(exact))
 
 
-def test_the_fewest_features_that_are_close_are_said(attention: Attention) -> None:
+def test_the_fewest_features_that_are_close_are_said(attention) -> None:
     sweep = replace(sweep_features(attention, 0), features=np.array([4, 8, 16]))
     assert replace(sweep, z_band=np.array([[0, 0, 0], [0.5, 0.09, 0.05], [1, 1, 1]])).enough(0.1) == 8
     assert replace(sweep, z_band=np.array([[0, 0, 0], [0.5, 0.4, 0.3], [1, 1, 1]])).enough(0.1) is None

@@ -1,7 +1,5 @@
 """Parts since 2017 on the vectors of a run: each number is the model's, or follows from its tensors by the formula."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -17,28 +15,21 @@ from model.analysis.mechanisms.modern_parts import (
 )
 from model.analysis.positions.rotation import rotate_pairs, rotation_base
 from model.checkpoints.language_model import LanguageModel
-from model.checkpoints.translator import Translator
 from model.trace import Trace
 from tests.model.checkpoints.huggingface.families import FAMILIES
 from tests.model.checkpoints.huggingface.test_families import opened, traced
-from tests.model.checkpoints.test_language_model import MODERN, TEXT
-from tests.model.tiny import random_model
+from tests.model.checkpoints.test_language_model import TEXT
+from tests.model.checkpoints.test_language_model import opened as open_own
 
 
 @pytest.fixture(scope="module")
 def language_model(tokenizer) -> LanguageModel:
-    config = replace(MODERN, vocab_size=len(tokenizer))
-    return LanguageModel("random", "0" * 64, random_model(config), tokenizer)
+    return open_own(tokenizer)
 
 
 @pytest.fixture(scope="module")
 def modern(language_model) -> Trace:
     return language_model.trace(TEXT)
-
-
-@pytest.fixture(scope="module")
-def classic(translator: Translator) -> Trace:
-    return translator.trace("A dog runs.", "Ein Hund rennt.")
 
 
 def test_the_pairs_are_the_runs_and_their_products_sum_to_its_score(modern):
@@ -55,20 +46,13 @@ def test_the_pairs_are_the_runs_and_their_products_sum_to_its_score(modern):
         assert np.stack([turned.real, turned.imag], -1) == pytest.approx(after, abs=1e-5)
 
 
-def test_the_score_at_the_runs_distance_is_the_runs_and_any_pair_of_positions_at_a_distance_has_the_same(modern):
-    attention = modern.attention("decoder_self", 0)
-    found = rotate_pairs(attention, head=1, query=6, key=2)
-    assert found.offsets.max() == 0, "a causal query sees no later key"
-    assert found.scores[found.offsets == -4] == pytest.approx(attention.scores[1, 6, 2], rel=1e-5)
-
-
-def test_a_model_that_rotates_nothing_is_refused(classic):
+def test_a_model_that_rotates_nothing_is_refused(trace):
     with pytest.raises(ValueError, match="does not rotate"):
-        rotate_pairs(classic.attention("encoder_self", 0), 0, 0, 0)
+        rotate_pairs(trace.attention("encoder_self", 0), 0, 0, 0)
 
 
 @pytest.mark.parametrize(
-    ("family", "stack", "own"), [("modern", "decoder", "RMSNorm"), ("classic", "encoder", "LayerNorm")]
+    ("family", "stack", "own"), [("modern", "decoder", "RMSNorm"), ("trace", "encoder", "LayerNorm")]
 )
 def test_both_norms_read_the_vector_that_the_models_norm_reads(family, stack, own, request):
     trace = request.getfixturevalue(family)
@@ -105,25 +89,25 @@ def test_a_gated_feed_forward_is_gate_times_up(language_model, modern):
     assert sorted(found.top) == sorted(np.argsort(np.abs(sublayer.hidden[4]))[-5:])
 
 
-def test_a_feed_forward_of_2017_has_neither_gate_nor_up(translator, classic):
-    found = activations(translator, classic, "encoder", 0, 1, most=1000)
-    hidden = classic.streams["encoder"].sublayers[1].hidden[1]
+def test_a_feed_forward_of_2017_has_neither_gate_nor_up(translator, trace):
+    found = activations(translator, trace, "encoder", 0, 1, most=1000)
+    hidden = trace.streams["encoder"].sublayers[1].hidden[1]
     assert found.up is None
     assert np.array_equal(found.activated, hidden)
     assert np.maximum(found.z, 0) == pytest.approx(hidden, abs=1e-5)
     assert set(found.top) == set(np.flatnonzero(hidden)), "no neuron that is 0"
 
 
-def test_the_keys_of_heads_that_share_them_are_the_same(modern, classic):
+def test_the_keys_of_heads_that_share_them_are_the_same(modern, trace):
     shared = key_distances(modern.attention("decoder_self", 0))
     assert np.array_equal(shared == 0, np.kron(np.eye(2), np.ones((2, 2))).astype(bool))
-    attention = classic.attention("cross", 1)
+    attention = trace.attention("cross", 1)
     own = key_distances(attention)
     assert np.array_equal(own == 0, np.eye(4, dtype=bool))
     assert own[1, 3] == np.abs(attention.k[1] - attention.k[3]).max()
 
 
-def test_the_bytes_of_the_run_are_counted_in_its_arrays_and_lie_on_the_models_line(modern, classic):
+def test_the_bytes_of_the_run_are_counted_in_its_arrays_and_lie_on_the_models_line(modern, trace):
     found = cache_bytes(modern, "decoder_self", 64)
     n = len(modern.tgt_tokens)
     layers = [modern.attention("decoder_self", layer) for layer in (0, 1)]
@@ -133,24 +117,23 @@ def test_the_bytes_of_the_run_are_counted_in_its_arrays_and_lie_on_the_models_li
     assert found["bytes"][1, found["n"] == n] == found["run"][1]
     assert np.array_equal(found["bytes"][0], 2 * found["bytes"][1])
     assert found["n"].max() == 64
-    old = cache_bytes(classic, "encoder_self", 128)
+    old = cache_bytes(trace, "encoder_self", 128)
     assert old["kv_heads"].tolist() == [4, 1]
     assert old["bytes"][0, old["n"] == old["run"][0]] == old["run"][1]
 
 
 @pytest.mark.parametrize(("d_key", "kv_heads"), [(12, 2), (4, 1), (16, 4)])
 def test_the_bytes_of_keys_and_values_of_other_widths_lie_on_the_models_line(d_key, kv_heads, tokenizer):
-    config = replace(MODERN, vocab_size=len(tokenizer), d_key=d_key, n_kv_heads=kv_heads)
-    trace = LanguageModel("random", "0" * 64, random_model(config), tokenizer).trace(TEXT)
+    trace = open_own(tokenizer, d_key=d_key, n_kv_heads=kv_heads).trace(TEXT)
     found = cache_bytes(trace, "decoder_self", 64)
     mine = found["kv_heads"] == kv_heads
     assert found["bytes"][mine, found["n"] == found["run"][0]] == found["run"][1]
     assert found["run"][1] == 2 * found["run"][0] * kv_heads * (d_key + 8) * 4
 
 
-def test_what_is_embedded_is_the_streams(classic):
-    found = embedded_token(classic, "decoder", 1)
-    assert np.array_equal(found["positional"], classic.tgt_embedded.positional[1])
+def test_what_is_embedded_is_the_streams(trace):
+    found = embedded_token(trace, "decoder", 1)
+    assert np.array_equal(found["positional"], trace.tgt_embedded.positional[1])
     assert found["embedding"] + found["positional"] == pytest.approx(found["sum"], abs=1e-6)
 
 

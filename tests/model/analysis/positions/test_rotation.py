@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.analysis.positions.position_table import rotation_blocks
 from model.analysis.positions.rotation import rotate_pairs, shifted_scores, with_rope
-from model.network.embedding import sinusoids
 from tests.model.strategies import few, runs
 
 
@@ -36,13 +34,6 @@ def test_the_same_contents_score_by_their_offset_alone(run, m: int, n: int) -> N
     by_hand = ((q[::2] - 1j * q[1::2]) * (k[::2] + 1j * k[1::2]) * np.exp(1j * (n - m) * theta)).real.sum()
     pairs = rotate_pairs(with_rope(attention), 0, query, key)
     assert pairs.scores[pairs.offsets == n - m].item() == pytest.approx(by_hand, abs=1e-8)
-
-
-def test_the_angles_are_those_of_the_sinusoids(translator) -> None:
-    attention = translator.trace("A dog runs through the snow.").attention("encoder_self", 0)
-    blocks = rotation_blocks(sinusoids(64, attention.d_k).numpy(), 5)
-    turned = np.einsum("prc,pc->pr", blocks.transpose(0, 2, 1), attention.q[0, 5].reshape(-1, 2)).ravel()
-    assert with_rope(attention).q[0, 5] == pytest.approx(turned, abs=1e-5)
 
 
 def test_an_odd_head_cannot_be_turned_in_pairs(translator) -> None:

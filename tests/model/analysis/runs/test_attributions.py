@@ -1,11 +1,8 @@
 """Four measures of what a token mattered, and curves of removing tokens in their order."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from model.analysis.heads.head_tables import norm_weighted
 from model.analysis.runs.attributions import MEASURES, SHARES, _log_p, judge, measure_tokens
 from model.analysis.runs.gradients import gradient_times_input
 from model.analysis.runs.swapped_weights import zero_values
@@ -34,16 +31,6 @@ def test_the_measures_are_those_of_the_run(family, tokenizer):
                 attention.pattern[h, row, key] * attention.v[h, key] @ attention.projections.w_o[h] for h in range(4)
             ]
             assert found["norms"][query, key] == pytest.approx(np.linalg.norm(sum(parts)))
-
-
-def test_with_one_head_left_norms_are_those_of_the_head(translator):
-    trace = translator.trace(SOURCE, TARGET)
-    attention = trace.attention("cross", 1)
-    alone = np.where(np.arange(4)[:, None, None] == 2, attention.pattern, 0)
-    single = replace(attention, pattern=alone)
-    only = replace(trace, attentions={**trace.attentions, ("cross", 1): single})
-    *_, found = measure_tokens(translator, only, 1, [2])
-    np.testing.assert_allclose(found["norms"][0], norm_weighted(attention)[2, 2])
 
 
 @pytest.mark.parametrize("removal", ["embedding", "attention"])

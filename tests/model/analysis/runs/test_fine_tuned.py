@@ -5,10 +5,9 @@ import pytest
 import torch
 
 from model.analysis.runs.fine_tuned import fine_tune
-from model.checkpoints.translator import Translator
 
 
-def test_a_copy_learns_its_text_and_the_opened_model_stays_bit_for_bit(translator: Translator) -> None:
+def test_a_copy_learns_its_text_and_the_opened_model_stays_bit_for_bit(translator) -> None:
     before = [weight.clone() for weight in translator.model.parameters()]
     trace, *others = (translator.trace(text, beam_size=1) for text in ("a dog", "a cat", "two dogs and a cat"))
     *_, last = fine_tune(translator, trace, others, steps=4)

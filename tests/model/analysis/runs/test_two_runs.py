@@ -4,45 +4,31 @@ import numpy as np
 import pytest
 
 from model.analysis.runs.two_runs import are_identical, largest_changes, top_tokens
-from model.checkpoints.translator import Translator
 from model.interventions import AttentionTemperature, HeadGate, MaskEdit
-from model.trace import Trace
-from tests.model.strategies import assert_bit_equal
-
-SOURCE, TARGET = "a dog and a cat", "Ein Hund mit einer Katze."
 
 
-@pytest.fixture(scope="module")
-def plain(translator: Translator) -> Trace:
-    return translator.trace(SOURCE, TARGET)
+def test_under_identities_two_runs_are_identical(translator, trace) -> None:
+    same = translator.rerun(trace, (AttentionTemperature(1.0), HeadGate(1.0, "cross", 1, 0), MaskEdit(kind="cross")))
+    assert are_identical(trace, same)
+    assert all(not values.any() for values in largest_changes(trace, same).values())
 
 
-def test_identities_give_the_same_bits_in_trace_and_translation(translator: Translator, plain: Trace) -> None:
-    changes = (AttentionTemperature(1.0), HeadGate(1.0, "cross", 1, 0), MaskEdit(kind="cross"))
-    same = translator.trace(SOURCE, TARGET, interventions=changes)
-    assert are_identical(plain, same)
-    object.__setattr__(same, "interventions", ())
-    assert_bit_equal(plain, same)
-    assert translator.translate([SOURCE], interventions=changes) == translator.translate([SOURCE])
-    assert all(not values.any() for values in largest_changes(plain, same).values())
-
-
-def test_a_silent_head_moves_nothing_before_it_and_something_after_it(translator: Translator, plain: Trace) -> None:
-    silent = translator.trace(SOURCE, TARGET, interventions=(HeadGate(0.0, "cross", 0, 1),))
-    changed = largest_changes(plain, silent)
-    assert not are_identical(plain, silent)
+def test_a_silent_head_moves_nothing_before_it_and_something_after_it(translator, trace) -> None:
+    silent = translator.rerun(trace, (HeadGate(0.0, "cross", 0, 1),))
+    changed = largest_changes(trace, silent)
+    assert not are_identical(trace, silent)
     assert not changed["encoder_self"].any()
     assert not changed["cross"][0].any()
     assert not changed["decoder_self"][0].any()
     for kind in ("decoder_self", "cross"):
-        one, other = (trace.attention(kind, 1).pattern for trace in (plain, silent))
+        one, other = (run.attention(kind, 1).pattern for run in (trace, silent))
         assert np.array_equal(changed[kind][1], np.abs(other - one).max(axis=(1, 2)))
         assert changed[kind][1].any()
 
 
-def test_runs_on_other_words_are_not_compared_cell_by_cell(translator: Translator, plain: Trace) -> None:
+def test_runs_on_other_words_are_not_compared_cell_by_cell(translator, trace) -> None:
     with pytest.raises(ValueError, match="same target"):
-        largest_changes(plain, translator.trace(SOURCE, "Ein Hund."))
+        largest_changes(trace, translator.trace(trace.source, "Ein Hund."))
 
 
 def test_top_tokens_are_the_best_of_both_runs_and_the_rest_is_stated() -> None:

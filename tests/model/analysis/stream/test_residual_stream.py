@@ -24,7 +24,7 @@ TARGET = "Ein Hund und eine Katze."
 
 
 @pytest.fixture(params=["post", "pre"])
-def of_norm(request, translator: Translator, tiny_config) -> Translator:
+def of_norm(request, translator, tiny_config) -> Translator:
     """The tiny model with its norm after each sub-layer, as in the paper, or before it."""
     if request.param == "post":
         return translator
@@ -32,7 +32,7 @@ def of_norm(request, translator: Translator, tiny_config) -> Translator:
 
 
 @pytest.mark.parametrize("source", SENTENCES)
-def test_each_sublayer_adds_its_output_and_hands_on_the_next_ones_input(of_norm: Translator, source: str) -> None:
+def test_each_sublayer_adds_its_output_and_hands_on_the_next_ones_input(of_norm, source: str) -> None:
     trace = of_norm.trace(source, TARGET)
     for stack in STACKS:
         x = residual_stream(trace, stack)
@@ -42,7 +42,7 @@ def test_each_sublayer_adds_its_output_and_hands_on_the_next_ones_input(of_norm:
             assert np.array_equal(sublayer.after, x[step + 1])
 
 
-def test_the_layer_norm_by_hand_is_the_models(of_norm: Translator) -> None:
+def test_the_layer_norm_by_hand_is_the_models(of_norm) -> None:
     trace = of_norm.trace("a dog and a cat", TARGET)
     for sublayer in trace.sublayers:
         for position in range(len(sublayer.out)):
@@ -54,7 +54,7 @@ def test_the_layer_norm_by_hand_is_the_models(of_norm: Translator) -> None:
 
 
 @pytest.mark.parametrize("source", SENTENCES)
-def test_a_path_measures_the_tensors_of_the_trace(translator: Translator, source: str) -> None:
+def test_a_path_measures_the_tensors_of_the_trace(translator, source: str) -> None:
     trace = translator.trace(source, TARGET)
     for stack in STACKS:
         found, sublayers = measure_stream(trace, stack), trace.streams[stack].sublayers
@@ -96,7 +96,7 @@ def test_neurons_and_the_bias_sum_to_what_the_feed_forward_adds(translator, tiny
         assert found.logits == pytest.approx(found.contributions @ model.output.weight.numpy().T, abs=1e-5)
 
 
-def test_only_a_feed_forward_has_neurons(translator: Translator) -> None:
+def test_only_a_feed_forward_has_neurons(translator) -> None:
     trace = translator.trace("a dog", TARGET)
     with pytest.raises(ValueError, match="not 0 self-attention of the encoder"):
         neurons(translator, trace.sublayers[0], 0)

@@ -8,22 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.analysis.stream.vocabulary import cosines, embedding_rows, kind_of, lengths, neighbours, spell
-from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
-from model.network.config import BOS, EOS, PAD, UNK, TransformerConfig
-from tests.model.tiny import random_model
+from model.network.config import BOS, EOS, PAD, UNK
+from tests.model.tiny import random_checkpoint, random_model
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.text("a▁\ufdd0🦖é \u0301", max_size=12)
 
 
 @pytest.fixture(scope="module")
-def untied(tiny_config: TransformerConfig, tokenizer: Tokenizer) -> Translator:
-    model = random_model(replace(tiny_config, tie_embeddings=False))
-    return Translator(name="untied", hash="0" * 64, model=model, tokenizer=tokenizer)
+def untied(tiny_config, tokenizer) -> Translator:
+    return random_checkpoint(replace(tiny_config, tie_embeddings=False), tokenizer)
 
 
 @given(text=TEXT)
-def test_the_pieces_of_a_text_spell_all_of_it_in_order(tokenizer: Tokenizer, text: str) -> None:
+def test_the_pieces_of_a_text_spell_all_of_it_in_order(tokenizer, text: str) -> None:
     ids = tokenizer.encode(text)
     pieces = spell(tokenizer, ids)
     assert [piece.id for piece in pieces] == ids
@@ -33,7 +31,7 @@ def test_the_pieces_of_a_text_spell_all_of_it_in_order(tokenizer: Tokenizer, tex
 
 
 @given(text=TEXT)
-def test_bytes_of_one_character_name_the_same_first_and_last(tokenizer: Tokenizer, text: str) -> None:
+def test_bytes_of_one_character_name_the_same_first_and_last(tokenizer, text: str) -> None:
     pieces = spell(tokenizer, tokenizer.encode(text))
     for position, piece in enumerate(pieces):
         assert piece.first <= position <= piece.last
@@ -45,25 +43,20 @@ def test_bytes_of_one_character_name_the_same_first_and_last(tokenizer: Tokenize
             assert piece.utf8 == piece.text.encode()
 
 
-def test_four_bytes_are_together_one_emoji(tokenizer: Tokenizer) -> None:
+def test_four_bytes_are_together_one_emoji(tokenizer) -> None:
     _, *pieces = spell(tokenizer, tokenizer.encode("🦖"))
     assert [piece.token for piece in pieces] == ["<0xF0>", "<0x9F>", "<0xA6>", "<0x96>"]
     assert {(piece.kind, piece.text, piece.first, piece.last) for piece in pieces} == {("byte", "🦖", 1, 4)}
 
 
-def test_a_typed_word_marker_is_six_bytes_of_one_character(tokenizer: Tokenizer) -> None:
-    _, *pieces = spell(tokenizer, tokenizer.encode("▁"))
-    assert {(piece.text, piece.first, piece.last) for piece in pieces} == {("▁", 1, 6)}
-
-
-def test_a_typed_name_of_a_byte_is_no_byte(tokenizer: Tokenizer) -> None:
+def test_a_typed_name_of_a_byte_is_no_byte(tokenizer) -> None:
     pieces = spell(tokenizer, tokenizer.encode("<0xF0>"))
     assert b"\xf0" not in [piece.utf8 for piece in pieces]
     assert "".join(piece.text for i, piece in enumerate(pieces) if piece.first == i) == " <0xF0>"
 
 
 @given(values=st.lists(st.integers(0, 255), max_size=12))
-def test_bytes_that_spell_nothing_stand_alone(tokenizer: Tokenizer, values: list[int]) -> None:
+def test_bytes_that_spell_nothing_stand_alone(tokenizer, values: list[int]) -> None:
     ids = [4 + value for value in values]
     assert tokenizer.tokens(ids) == [f"<0x{value:02X}>" for value in values]
     pieces = spell(tokenizer, ids)
@@ -75,7 +68,7 @@ def test_bytes_that_spell_nothing_stand_alone(tokenizer: Tokenizer, values: list
             assert bytes(values[piece.first : piece.last + 1]).decode() == piece.text
 
 
-def test_special_and_unknown_tokens_spell_nothing(tokenizer: Tokenizer) -> None:
+def test_special_and_unknown_tokens_spell_nothing(tokenizer) -> None:
     pieces = spell(tokenizer, [PAD, UNK, BOS, EOS])
     assert [piece.kind for piece in pieces] == ["special", "unknown", "special", "special"]
     assert all(piece.text == "" and piece.utf8 == b"" for piece in pieces)
@@ -84,9 +77,7 @@ def test_special_and_unknown_tokens_spell_nothing(tokenizer: Tokenizer) -> None:
 
 @pytest.mark.parametrize("side", ["source", "target"])
 @pytest.mark.parametrize("model", ["translator", "untied"])
-def test_rows_times_the_root_plus_positions_are_the_run_s_input(
-    model: str, side: str, request: pytest.FixtureRequest
-) -> None:
+def test_rows_times_the_root_plus_positions_are_the_run_s_input(model: str, side: str, request) -> None:
     translator = request.getfixturevalue(model)
     trace = translator.trace("A dog 🦖 runs.")
     ids, embedded = (trace.src_ids, trace.src_embedded) if side == "source" else (trace.tgt_ids, trace.tgt_embedded)
@@ -97,7 +88,7 @@ def test_rows_times_the_root_plus_positions_are_the_run_s_input(
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_neighbours_are_the_nearest_of_the_whole_vocabulary(untied: Translator, side: str) -> None:
+def test_neighbours_are_the_nearest_of_the_whole_vocabulary(untied, side: str) -> None:
     matrix = untied.embedding_matrix(side).astype(np.float64)
     for token_id in (BOS, 30, 300, len(matrix) - 1):
         found = neighbours(untied.tokenizer, cosines(untied, side, token_id), token_id)
@@ -113,12 +104,12 @@ def test_neighbours_are_the_nearest_of_the_whole_vocabulary(untied: Translator, 
         assert [neighbour.kind for neighbour in found] == [kind_of(untied.tokenizer, n.token, n.id) for n in found]
 
 
-def test_sides_of_an_untied_model_have_neighbours_of_their_own(untied: Translator, translator: Translator) -> None:
+def test_sides_of_an_untied_model_have_neighbours_of_their_own(untied, translator) -> None:
     assert not np.array_equal(cosines(untied, "source", 300), cosines(untied, "target", 300))
     assert np.array_equal(cosines(translator, "source", 300), cosines(translator, "target", 300))
 
 
-def test_an_empty_row_is_like_nothing(translator: Translator, tiny_config: TransformerConfig) -> None:
+def test_an_empty_row_is_like_nothing(translator, tiny_config) -> None:
     model = random_model(tiny_config)
     model.src_embedding.tokens.weight[PAD] = 0
     translator = replace(translator, model=model)

@@ -8,34 +8,18 @@ import pytest
 from model.analysis.stream.whole_model import Box, box_arrays, model_boxes, switch_off_each
 from model.background.sizes import multiply_adds
 from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.masked_model import MaskedModel
-from model.checkpoints.tokenizer import train_tokenizer
 from model.interventions import NormOff, ResidualOff, SublayerOff
 from model.needs import Need
 from model.proof.checks import prove
 from model.trace import Trace
+from tests.model.analysis.heads.test_induction import language_model_of
 from tests.model.checkpoints.huggingface.test_families import opened as opened_of_others
 from tests.model.checkpoints.huggingface.test_families import traced
-from tests.model.checkpoints.test_language_model import MODERN, opened
-from tests.model.tiny import SENTENCES, random_model
 
 TEXT = "a dog and a cat"
 FAMILIES = ("encoder_decoder", "decoder", "encoder")
-OTHERS = (
-    "GPT-2",
-    "OPT",
-    "Llama, grouped",
-    "Qwen3",
-    "Gemma 2",
-    "GPT-NeoX",
-    "Phi",
-    "gpt-oss",
-    "BERT",
-    "ALBERT",
-    "ModernBERT",
-    "T5",
-    "Marian",
-)
+OTHERS = ("GPT-2", "OPT", "Llama, grouped", "Qwen3", "Gemma 2", "GPT-NeoX", "Phi", "gpt-oss", "BERT", "ALBERT")
+OTHERS += ("ModernBERT", "T5", "Marian")
 """Hugging Face models: norms before, after, on both sides and beside; shared layers; a mixture of experts"""
 WHOLE = ("GPT-2", "Llama, grouped", "Qwen3", "Gemma 2", "GPT-NeoX", "gpt-oss", "T5")
 """of these, all parameters have a box"""
@@ -47,12 +31,7 @@ def run(request, translator) -> tuple[Checkpoint, Trace]:
         return replace(opened_of_others(request.param), name=request.param), traced(request.param)
     if request.param == "encoder_decoder":
         return translator, translator.trace(TEXT, "Ein Hund mit einer Katze.")
-    if request.param == "decoder":
-        model = opened(translator.tokenizer)
-        return model, model.trace(TEXT)
-    tokenizer = train_tokenizer([source for source, _ in SENTENCES], 312, masked=True)
-    config = replace(MODERN, vocab_size=312, n_encoder_layers=2, n_decoder_layers=0)
-    model = MaskedModel("random", "0" * 64, random_model(config), tokenizer)
+    model = language_model_of(masked=request.param == "encoder")
     return model, model.trace(TEXT)
 
 
@@ -137,7 +116,7 @@ def test_input_and_output_are_the_traces(run) -> None:
     softmax = boxes[f"{list(trace.streams)[-1]}.softmax"]
     np.testing.assert_allclose(softmax.values["text"], trace.target_probabilities)
     np.testing.assert_allclose(softmax.values["out"], trace.probabilities.max(-1))
-    assert box_arrays(*run)["log_probability"] == trace.log_probability
+    assert box_arrays(model_boxes(*run), trace)["log_probability"] == trace.log_probability
 
 
 def test_each_box_off_is_a_run_of_the_model(run) -> None:

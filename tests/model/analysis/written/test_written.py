@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -16,12 +15,11 @@ from model.analysis.written import (
     logit_parts_by_key,
     logit_parts_of_all,
     score_parts,
+    shares_of_last,
     side_parts,
     written_parts,
 )
 from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.language_model import LanguageModel
-from model.checkpoints.masked_model import MaskedModel
 from model.interventions import (
     AttentionTemperature,
     HeadGate,
@@ -35,27 +33,10 @@ from model.interventions import (
 )
 from model.network.config import EOS
 from model.trace import Trace, relative_error
-from tests.model.strategies import translator_for
-from tests.model.tiny import random_model
+from tests.model.strategies import FAMILIES, SHAPES, shaped
 
 SOURCE, TARGET = "a dog and a cat", "Ein Hund und eine Katze."
 LIVE, DOUBLE = 5e-5, 1e-9
-OWN = {
-    "post": {},
-    "post, RMSNorm, learned positions": {"norm_function": "rms_norm", "positions": "learned"},
-    "pre": {"norm": "pre"},
-    "pre, RMSNorm, RoPE, shared keys": {
-        "norm": "pre",
-        "norm_function": "rms_norm",
-        "positions": "rope",
-        "n_kv_heads": 2,
-        "activation": "swiglu",
-    },
-    "ALiBi, norm of queries and keys": {"positions": "alibi", "qk_norm": True},
-    "RoPE after a norm, no biases": {"positions": "rope", "qk_norm": True, "biases": False, "norm": "pre"},
-    "no positions, a window": {"positions": "none", "window": 3},
-    "unscaled, narrow heads": {"scale_scores": False, "d_key": 6},
-}
 
 
 def summed(parts: dict) -> np.ndarray:
@@ -71,6 +52,7 @@ def stream_errors(trace: Trace) -> Iterator[float]:
             whole = stream.final if sublayer is None else sublayer.before
             assert {part.shape for part in parts.values()} == {whole.shape}
             yield relative_error(summed(parts), whole)
+        yield abs(shares_of_last(trace, name, len(stream.final) - 1).sum() - 1)
 
 
 def score_errors(trace: Trace) -> Iterator[float]:
@@ -109,24 +91,13 @@ def worst(opened: Checkpoint, trace: Trace) -> float:
     return max([*stream_errors(trace), *score_errors(trace), *logit_errors(opened, trace), *all_errors(opened, trace)])
 
 
-@lru_cache
-def own(name: str, family: str, config) -> Checkpoint:
-    config = replace(config, **OWN[name])
-    if family == "translator":
-        return translator_for(config)
-    layers = {"n_encoder_layers": 0} if family == "language model" else {"n_decoder_layers": 0}
-    kind = LanguageModel if family == "language model" else MaskedModel
-    network = random_model(replace(config, **layers))
-    return kind("random", "0" * 64, network, translator_for(config).tokenizer)
-
-
 def traced(opened: Checkpoint) -> Trace:
     return opened.trace(SOURCE, TARGET) if len(opened.model.stacks) == 2 else opened.trace(SOURCE)
 
 
-@pytest.mark.parametrize(("name", "family"), [*product(OWN, ["translator", "language model", "masked"])])
-def test_parts_sum_to_what_the_run_holds(name: str, family: str, tiny_config) -> None:
-    opened = own(name, family, tiny_config)
+@pytest.mark.parametrize(("name", "family"), [*product(SHAPES, FAMILIES)])
+def test_parts_sum_to_what_the_run_holds(name: str, family: str) -> None:
+    opened = shaped(name, family)
     trace = traced(opened)
     assert worst(opened, trace) < LIVE
     double = in_double_precision(opened)
@@ -172,9 +143,9 @@ CHANGES = (
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: type(change).__name__)
-@pytest.mark.parametrize("name", ["post", "pre, RMSNorm, RoPE, shared keys"])
-def test_parts_of_a_changed_run_sum_to_its_own_numbers(name: str, change, tiny_config) -> None:
-    opened = own(name, "translator", tiny_config)
+@pytest.mark.parametrize("name", ["post", "pre, RMSNorm, RoPE, wide shared keys"])
+def test_parts_of_a_changed_run_sum_to_its_own_numbers(name: str, change) -> None:
+    opened = shaped(name)
     if isinstance(change, PositionsOff | PositionsShuffled) and "RoPE" in name:
         pytest.skip("nothing is added for positions")
     trace = opened.trace(SOURCE, TARGET, interventions=(change,))
@@ -185,50 +156,33 @@ def test_parts_of_a_changed_run_sum_to_its_own_numbers(name: str, change, tiny_c
 
 
 def by_hand(opened: Checkpoint, trace: Trace) -> np.ndarray:
-    """(position, d_model): what head 1 of the first decoder layer is in the decoder's output, with nested loops.
+    """(position, d_model): what head 1 of the first decoder layer is in the decoder's output.
 
     Post-norm: the part is normalised after each of the six sub-layers, with the mean of its own numbers and the
     standard deviation of the run's.
     """
-    model = opened.model
-    block = model.decoder.layers[0].self_attn
-    d_k = block.w_o.weight.shape[0] // block.n_heads
-    attention = trace.attention("decoder_self", 0)
-    n, d_model = attention.out.shape
-    w_o = block.w_o.weight.double().numpy()
-    part = np.zeros((n, d_model))
-    for i in range(n):
-        for j in range(n):
-            for c in range(d_k):
-                part[i] += attention.pattern[1, i, j] * float(attention.v[1, j, c]) * w_o[:, d_k + c]
-    for layer in model.decoder.layers:
-        for name in ("self_attn", "cross_attn", "feed_forward"):
-            number = list(model.decoder.layers).index(layer)
-            sublayer = next(
-                each for each in trace.streams["decoder"].sublayers if (each.layer, each.name) == (number, name)
-            )
-            gamma = getattr(layer, f"{name}_residual").norm.weight.double().numpy()
-            for i in range(n):
-                whole = sublayer.added[i].astype(float)
-                deviation = np.sqrt(sum((x - whole.mean()) ** 2 for x in whole) / d_model + 1e-5)
-                part[i] = (part[i] - part[i].mean()) * gamma / deviation
+    attention, layers = trace.attention("decoder_self", 0), opened.model.decoder.layers
+    of_head = slice(attention.d_k, 2 * attention.d_k)
+    part = attention.pattern[1].astype(float) @ attention.v[1] @ layers[0].self_attn.w_o.weight.numpy()[:, of_head].T
+    for sublayer in trace.streams["decoder"].sublayers:
+        gamma = getattr(layers[sublayer.layer], f"{sublayer.name}_residual").norm.weight.numpy()
+        deviation = np.sqrt(sublayer.added.astype(float).var(axis=-1, keepdims=True) + 1e-5)
+        part = (part - part.mean(axis=-1, keepdims=True)) * gamma / deviation
     return part
 
 
-def test_a_heads_part_of_the_output_is_the_one_by_hand(tiny_config) -> None:
-    opened = own("post", "translator", tiny_config)
+def test_a_heads_part_of_the_output_is_the_one_by_hand() -> None:
+    opened = shaped("post")
     trace = traced(opened)
     _, parts = written_parts(trace, "decoder")[-1]
     assert parts["decoder_self 0.1"] == pytest.approx(by_hand(opened, trace), abs=1e-6)
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("side", ["query", "key"])
-def test_without_a_part_and_with_the_norms_frozen_a_score_changes_by_its_term(
-    name: str, side: str, tiny_config
-) -> None:
+def test_without_a_part_and_with_the_norms_frozen_a_score_changes_by_its_term(name: str, side: str) -> None:
     """The part is taken out of the recorded stream, and PyTorch computes q or k again, norms held as they were."""
-    opened = in_double_precision(own(name, "language model", tiny_config))
+    opened = in_double_precision(shaped(name, "language model"))
     trace, layer, head, query, key = traced(opened), 1, 2, 4, 3
     attention = trace.attention("decoder_self", layer)
     row = query if side == "query" else key
@@ -268,16 +222,16 @@ def frozen(sublayer, before: np.ndarray, x: np.ndarray) -> np.ndarray:
     return norm.gamma * own / np.sqrt((centred**2).mean(-1, keepdims=True) + norm.eps)
 
 
-def test_layer_0_is_content_and_position_and_nothing_else(tiny_config) -> None:
-    trace = traced(own("post", "translator", tiny_config))
+def test_layer_0_is_content_and_position_and_nothing_else() -> None:
+    trace = traced(shaped("post"))
     for kind in ("encoder_self", "decoder_self"):
         queries, keys, _ = score_parts(trace, kind, 0, 1, 2, 1)
         assert queries == ("embedding", "position", "b_Q")
         assert keys == ("embedding", "position", "b_K")
 
 
-def test_the_keys_of_cross_attention_are_parts_of_the_encoder(tiny_config) -> None:
-    opened = own("post", "translator", tiny_config)
+def test_the_keys_of_cross_attention_are_parts_of_the_encoder() -> None:
+    opened = shaped("post")
     queries, keys, _ = score_parts(traced(opened), "cross", 1, 0, 2, 3)
     assert {name for name in map(head_of_part, queries) if name} == {
         *(("decoder_self", layer, head) for layer in (0, 1) for head in range(4)),
@@ -288,16 +242,16 @@ def test_the_keys_of_cross_attention_are_parts_of_the_encoder(tiny_config) -> No
     }
 
 
-def test_a_key_that_a_head_gives_no_weight_adds_nothing(tiny_config) -> None:
-    opened = own("pre", "language model", tiny_config)
+def test_a_key_that_a_head_gives_no_weight_adds_nothing() -> None:
+    opened = shaped("pre", "language model")
     trace = traced(opened)
     for name, by_key in logit_parts_by_key(opened, trace, 2, trace.next_ids[2]).items():
         _, layer, head = head_of_part(name)
         assert not by_key[trace.attention("decoder_self", layer).pattern[head, 2] == 0].any()
 
 
-def test_a_head_that_is_off_wrote_nothing(tiny_config) -> None:
-    opened = own("post", "translator", tiny_config)
+def test_a_head_that_is_off_wrote_nothing() -> None:
+    opened = shaped("post")
     off = HeadGate(0.0, kind="cross", layer=1, head=2)
     trace = opened.trace(SOURCE, TARGET, interventions=(off,))
     parts = logit_parts(opened, trace, 1, EOS)
@@ -306,29 +260,27 @@ def test_a_head_that_is_off_wrote_nothing(tiny_config) -> None:
     assert not logit_parts_by_key(opened, trace, 1, EOS)["cross 1.2"].any()
 
 
-def test_a_stage_is_computed_when_it_is_asked_for(tiny_config) -> None:
-    trace = traced(own("post", "translator", tiny_config))
-    stages = written_parts(trace, "decoder")
-    for number in (-1, 0, 3, 1):
-        sublayer, parts = stages[number]
-        whole = trace.streams["decoder"].final if sublayer is None else sublayer.before
-        assert relative_error(summed(parts), whole) < LIVE
+@pytest.mark.parametrize("name", ["cross_attn", "feed_forward"])
+def test_a_sublayer_that_is_off_wrote_nothing_of_the_last_vector(name: str) -> None:
+    opened = shaped("pre")
+    trace = opened.trace(SOURCE, TARGET, interventions=(SublayerOff("decoder", 1, name),))
+    off = [(one.layer, one.name) for one in trace.streams["decoder"].sublayers].index((1, name))
+    shares = shares_of_last(trace, "decoder", 2)
+    assert abs(shares[1 + off]) < LIVE < abs(shares[off])
 
 
-@pytest.mark.parametrize("name", ["post", "pre"])
-def test_a_saved_run_has_the_same_parts(name: str, tiny_config, tmp_path) -> None:
-    trace = traced(own(name, "translator", tiny_config))
-    trace.save(tmp_path / "run.npz")
-    saved = Trace.load(tmp_path / "run.npz")
-    for stack in trace.streams:
-        (_, before), (_, after) = (written_parts(each, stack)[-1] for each in (trace, saved))
-        assert {part: values.tolist() for part, values in before.items()} == {
-            part: values.tolist() for part, values in after.items()
-        }
+def test_of_a_stream_without_norms_each_share_is_what_was_added_along_its_end() -> None:
+    trace = traced(shaped("pre", "language model"))
+    stream = trace.streams["decoder"]
+    bare = replace(trace, streams={"decoder": replace(stream, last_norm=None, final=stream.sublayers[-1].after)})
+    end = bare.streams["decoder"].final[3].astype(float)
+    wrote = [stream.embedded.stream[3], *(one.added[3] - one.before[3] for one in stream.sublayers)]
+    expected = [each @ end / (end @ end) for each in wrote]
+    assert shares_of_last(bare, "decoder", 3) == pytest.approx([*expected, 0], abs=LIVE)
 
 
-def test_a_run_that_was_saved_without_its_last_norm_says_so(tiny_config) -> None:
-    opened = own("pre", "translator", tiny_config)
+def test_a_run_that_was_saved_without_its_last_norm_says_so() -> None:
+    opened = shaped("pre")
     trace = traced(opened)
     old = replace(trace, streams={name: replace(each, last_norm=None) for name, each in trace.streams.items()})
     with pytest.raises(ValueError, match="run its text again"):
@@ -338,23 +290,23 @@ def test_a_run_that_was_saved_without_its_last_norm_says_so(tiny_config) -> None
 
 
 @pytest.mark.parametrize("place", [{"head": 4}, {"query": 99}, {"key": -1}, {"layer": 7}, {"kind": "sideways"}])
-def test_a_place_that_is_not_there_is_refused_in_a_sentence(place: dict, tiny_config) -> None:
-    trace = traced(own("post", "translator", tiny_config))
+def test_a_place_that_is_not_there_is_refused_in_a_sentence(place: dict) -> None:
+    trace = traced(shaped("post"))
     with pytest.raises(ValueError, match=r"^no (head|query|key|attention) "):
         score_parts(trace, **{"kind": "cross", "layer": 0, "head": 0, "query": 0, "key": 0} | place)
 
 
 @pytest.mark.parametrize("place", [(99, 5, None), (-1, 5, None), (0, 10**6, None), (0, 5, -3)])
-def test_a_row_or_a_token_that_is_not_there_is_refused_in_a_sentence(place: tuple, tiny_config) -> None:
-    opened = own("post", "translator", tiny_config)
+def test_a_row_or_a_token_that_is_not_there_is_refused_in_a_sentence(place: tuple) -> None:
+    opened = shaped("post")
     with pytest.raises(ValueError, match=r"^no (position|token) "):
         logit_parts(opened, traced(opened), *place)
 
 
 @pytest.mark.parametrize("change", [None, *CHANGES[:6]], ids=lambda change: type(change).__name__)
 @pytest.mark.parametrize("name", ["post", "pre"])
-def test_a_logits_terms_are_the_parts_of_the_stream_times_one_row_of_the_output(name, change, tiny_config) -> None:
-    opened = own(name, "translator", tiny_config)
+def test_a_logits_terms_are_the_parts_of_the_stream_times_one_row_of_the_output(name, change) -> None:
+    opened = shaped(name)
     trace = opened.trace(SOURCE, TARGET, interventions=() if change is None else (change,))
     row = opened.model.output.weight[EOS].double().numpy()
     _, parts = written_parts(trace, "decoder")[-1]

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 
+import pytest
 import sentencepiece
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -25,11 +26,26 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from model.checkpoints.files import CheckpointError
+from model.checkpoints.huggingface import open_model
 from tests.model.checkpoints.huggingface.families import _BOTH, FAMILIES, randomised, tiny_model
 from tests.model.tiny import SENTENCES
 
 VOCABULARY = 320
 _TEXTS = [text for pair in SENTENCES for text in pair]
+
+
+def change_json(path: Path, **values: object) -> None:
+    """Set values in a file of settings, which need not be there."""
+    found = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    path.write_text(json.dumps(found | values), "utf-8")
+
+
+def refusal(folder: Path) -> str:
+    """What is said of a folder that does not open."""
+    with pytest.raises(CheckpointError) as error:
+        open_model(folder)
+    return str(error.value)
 
 
 def byte_level_tokenizer(start: str = "") -> PreTrainedTokenizerFast:

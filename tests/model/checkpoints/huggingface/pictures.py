@@ -6,20 +6,9 @@ from torch import nn
 from transformers import CONFIG_MAPPING
 from transformers.models.auto import modeling_auto
 
-from tests.model.checkpoints.huggingface.families import randomised
+from tests.model.checkpoints.huggingface.families import _GROUPED, randomised
 
-_TEXT = {
-    "vocab_size": 120,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "max_position_embeddings": 64,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-}
+_TEXT = _GROUPED | {"num_hidden_layers": 2}
 _WIDE = _TEXT | {"head_dim": 8}
 _SIZES = {"hidden_size": 32, "intermediate_size": 48}
 _TOWER = _SIZES | {"num_hidden_layers": 1, "num_attention_heads": 4, "image_size": 16, "patch_size": 8}

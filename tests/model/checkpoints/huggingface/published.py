@@ -10,34 +10,21 @@ from torch import nn
 from transformers import CONFIG_MAPPING
 from transformers.models.auto import modeling_auto
 
-from tests.model.checkpoints.huggingface.families import randomised
+from tests.model.checkpoints.huggingface.families import _BOTH as _OWN_BOTH
+from tests.model.checkpoints.huggingface.families import _COMMON, FAMILIES, MORE, randomised, tiny_model
+from tests.model.checkpoints.huggingface.families import _T5 as _OWN_T5
 
-_SIZES = {
-    "vocab_size": 120,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "max_position_embeddings": 64,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-}
+_SIZES = _COMMON | {"num_hidden_layers": 2}
 _GROUPED = _SIZES | {"num_key_value_heads": 2}
 _WIDE = _GROUPED | {"head_dim": 16}
 _EXPERTS = {"num_experts_per_tok": 2, "moe_intermediate_size": 16}
 _SINGLE = _SIZES | {"num_key_value_heads": 4}
 _GPT2 = {"vocab_size": 120, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}
-_T5 = {"vocab_size": 120, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
-_T5 |= {"decoder_start_token_id": 0, "relative_attention_num_buckets": 32, "pad_token_id": 0, "eos_token_id": 1}
+_T5 = _OWN_T5 | {"num_layers": 2, "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1}
+_T5 |= {"relative_attention_num_buckets": 32}
 _OPT = {"vocab_size": 120, "num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 32, "ffn_dim": 48}
 _OPT |= {"max_position_embeddings": 64, "pad_token_id": 1, "bos_token_id": 2, "eos_token_id": 2}
-_BOTH = {
-    **{f"{stack}_{name}": n for stack in ("encoder", "decoder") for name, n in (("layers", 2), ("attention_heads", 4))},
-    **{f"{stack}_ffn_dim": 48 for stack in ("encoder", "decoder")},
-    **{"vocab_size": 120, "d_model": 32, "max_position_embeddings": 64},
-    **{"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2},
-}
+_BOTH = _OWN_BOTH | {"encoder_layers": 2, "decoder_layers": 2, "pad_token_id": 1, "bos_token_id": 0}
 _LLAMA3 = {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 _LLAMA3 |= {"original_max_position_embeddings": 16}
 _LONG = {"original_max_position_embeddings": 8, "max_position_embeddings": 64}
@@ -256,6 +243,7 @@ HARDEST = (
     "StableLM 2 12B",
     "Ministral 3 3B",
     "Granite 3.1 2B",
+    "Granite 3.0 3B A800M",
     "OLMo 2 7B",
     "EXAONE 4.0 32B",
     "Gemma 2 27B",
@@ -282,3 +270,8 @@ def published_model(name: str, **changed: Any) -> nn.Module:
     )
     found = next(table[family] for table in tables if family in table)
     return randomised(lambda: getattr(hf, found)(CONFIG_MAPPING[family](**values | changed)))
+
+
+def model_of(name: str) -> nn.Module:
+    """The tiny model of a family or of a published configuration."""
+    return tiny_model(name) if name in FAMILIES | MORE else published_model(name)

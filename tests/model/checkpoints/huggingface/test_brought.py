@@ -2,7 +2,6 @@
 
 import copy
 import io
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,10 +11,12 @@ import pytest
 import torch
 import transformers as hf
 from torch import nn
+from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from model import translate
 from model.analysis.stream.vocabulary import spell, typed_as
 from model.checkpoints.huggingface import open_model
+from model.checkpoints.huggingface.vocabulary import _BYTES
 from model.generation.search import greedy
 from model.interventions import HeadGate
 from model.needs import Need
@@ -23,8 +24,9 @@ from model.proof.steps import verify_steps
 from model.run import Place, Request, Run
 from model.trace import Trace
 from tests.model.checkpoints.huggingface.families import _COMMON, _WIDE, SOURCE, randomised
-from tests.model.checkpoints.huggingface.folders import save_family, save_many_languages
+from tests.model.checkpoints.huggingface.folders import change_json, save_family, save_many_languages
 from tests.model.checkpoints.huggingface.pictures import picture_model
+from tests.model.checkpoints.huggingface.test_families import logits
 from viz.html import piece_boxes
 
 _EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1, "intermediate_size_mlp": 48}
@@ -38,24 +40,9 @@ def save(folder: Path, build: Callable[[], nn.Module]) -> nn.Module:
     return model
 
 
-def change_json(path: Path, **values) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | values), encoding="utf-8")
-
-
 def largest_difference(model: nn.Module, trace: Trace) -> float:
     """Of the trace's logits from those of transformers' own eager attention."""
-    texts = [torch.tensor([stream.tokens.ids]) for stream in trace.streams.values()]
-    with torch.inference_mode():
-        wanted = model(**dict(zip(("input_ids", "decoder_input_ids"), texts, strict=False))).logits[0].numpy()
-    return float(np.abs(wanted - trace.logits).max())
-
-
-@pytest.mark.parametrize("named", ["flash_attention_2", "kernels-community/flash-attn", "nothing known", 7, ["sdpa"]])
-@pytest.mark.parametrize("setting", ["attn_implementation", "_attn_implementation", "experts_implementation"])
-def test_how_another_machine_computed_attention_does_not_matter(setting: str, named, tmp_path: Path) -> None:
-    model = save(tmp_path, lambda: hf.GPT2LMHeadModel(hf.GPT2Config(vocab_size=120, n_embd=32, n_layer=2, n_head=4)))
-    change_json(tmp_path / "config.json", **{setting: named})
-    assert largest_difference(model, open_model(tmp_path).trace(SOURCE)) == 0
+    return float(np.abs(logits(model, trace) - trace.logits).max())
 
 
 @pytest.mark.parametrize(
@@ -69,7 +56,7 @@ def test_how_another_machine_computed_attention_does_not_matter(setting: str, na
         ("generation_config.json", {"num_return_sequences": 5, "watermarking_config": {"of": "later"}}),
     ],
 )
-def test_nor_does_what_a_call_of_another_program_gave(file: str, settings: dict, tmp_path: Path) -> None:
+def test_how_another_program_called_the_model_does_not_matter(file: str, settings: dict, tmp_path: Path) -> None:
     model = save(tmp_path, lambda: hf.GPT2LMHeadModel(hf.GPT2Config(vocab_size=120, n_embd=32, n_layer=2, n_head=4)))
     change_json(tmp_path / file, **settings)
     opened = open_model(tmp_path)
@@ -94,12 +81,8 @@ def test_one_norm_of_queries_and_then_of_keys_is_read_twice(tmp_path: Path) -> N
     assert largest_difference(model, trace) == 0
     assert not opened.notes
     assert all(step.read for step in verify_steps(opened, trace))
-    assert [trace.attention("decoder_self", layer).qk_norm is not None for layer in range(4)] == [
-        True,
-        True,
-        True,
-        False,
-    ]
+    normed = [trace.attention("decoder_self", layer).qk_norm is not None for layer in range(4)]
+    assert normed == [True, True, True, False]
     copied = copy.deepcopy(opened.model)
     assert torch.equal(copied(torch.tensor([trace.tgt_ids])), opened.model(torch.tensor([trace.tgt_ids])))
 
@@ -243,3 +226,7 @@ def test_a_request_in_a_language_gives_the_run_in_it(many) -> None:
     run = Run.start(opened, request, Place("cross", 0, 0))
     assert run.trace.languages == run.opened.chosen_languages == ("fr", "de")
     assert run.opened.rerun(run.trace, ()).src_ids == run.trace.src_ids
+
+
+def test_a_byte_is_spelled_as_transformers_spells_it() -> None:
+    assert {letter: byte for byte, letter in bytes_to_unicode().items()} == _BYTES

@@ -40,13 +40,9 @@ def trace(opened: HookedLanguageModel) -> Trace:
     return opened.trace(CHAT, max_new_tokens=6)
 
 
-def prompt_ids(folder: Path) -> list[int]:
-    chat = [{"role": turn.role, "content": turn.text} for turn in CHAT]
-    return AutoTokenizer.from_pretrained(folder).apply_chat_template(chat, add_generation_prompt=True)["input_ids"]
-
-
 def test_the_model_reads_and_writes_what_it_does_in_transformers(folder: Path, trace: Trace) -> None:
-    prompt, tokens = prompt_ids(folder), trace.streams["decoder"].tokens
+    chat, tokens = [{"role": turn.role, "content": turn.text} for turn in CHAT], trace.streams["decoder"].tokens
+    prompt = AutoTokenizer.from_pretrained(folder).apply_chat_template(chat, add_generation_prompt=True)["input_ids"]
     assert list(tokens.ids[: tokens.prompt_length]) == prompt, "the start token is there once"
     eager = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
     (wrote,) = eager.generate(torch.tensor([prompt]), do_sample=False, max_new_tokens=6).tolist()

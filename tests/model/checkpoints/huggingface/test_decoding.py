@@ -12,7 +12,6 @@ from model.checkpoints.huggingface.opened import HookedCheckpoint
 from model.generation.beam_tree import BeamTree, search_again
 from model.generation.sampling import Sampling, sample_again
 from model.generation.search import greedy
-from model.generation.step_cost import time_steps
 from model.generation.steps import ids_to_decode_from, steps_of
 from model.interventions import HeadGate, Intervention, MaskEdit
 from model.trace import Trace
@@ -89,30 +88,6 @@ def test_the_cache_changes_nothing_and_greedy_is_transformers_own(name: str) -> 
     tokens = found.tokens[:WRITTEN]
     # transformers puts an end where its length limit comes first
     assert list(tokens) == wrote[: len(tokens)]
-
-
-@pytest.mark.parametrize("name", ["GPT-2", "Gemma 2", "Marian"])
-def test_samples_have_the_models_own_probabilities_and_come_from_the_seed(name: str) -> None:
-    trace, model = run(name), opened(name).model
-    limit = () if name in TRANSLATORS else (WRITTEN,)
-    first, again, other = (sample_again(model, trace, Sampling(0.8, 20), seed, 3, *limit) for seed in (1, 1, 2))
-    assert [one.tokens for one in first] == [one.tokens for one in again]
-    assert [one.tokens for one in first] != [one.tokens for one in other]
-    for text in first:
-        expected = rerun(name, trace, text.tokens).target_log_probabilities[trace.first_written :][: len(text.tokens)]
-        assert text.log_probability == pytest.approx(expected.sum(), rel=1e-3, abs=1e-3)
-        assert all(draw.kept <= 20 for draw in text.draws)
-
-
-@pytest.mark.parametrize("name", ["Llama, grouped", "Marian"])
-def test_a_timed_decoding_never_ends_and_writes_nothing_that_is_barred(name: str) -> None:
-    trace, model = run(name), opened(name).model
-    source = trace.src_ids or trace.tgt_ids[:1]
-    (cached, seconds), (plain, _) = (time_steps(model, source, 9, use_cache) for use_cache in (True, False))
-    assert cached == plain
-    assert len(seconds) == 9
-    assert not model.ends & set(cached)
-    assert not set(model.barred) & set(cached)
 
 
 def with_end(name: str, end: int) -> HookedCheckpoint:

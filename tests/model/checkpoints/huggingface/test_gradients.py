@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.analysis.runs.attributions import judge
-from model.analysis.runs.gradients import distance_gradients, gradient_times_input, loss_gradients, stream_gradients
+from model.analysis.runs.gradients import loss_gradients, stream_gradients
 from model.checkpoints.huggingface.opened import HookedCheckpoint
 from model.hooks import editing
 from model.interventions import Intervention, ResidualOff, Unscaled, applied
@@ -127,30 +126,3 @@ def test_random_weights_are_drawn_from_the_seed_alone_and_leave_the_model_as_it_
         np.testing.assert_array_equal(first[stack], again[stack])
         assert not np.array_equal(first[stack], other[stack])
     np.testing.assert_array_equal(traced(name).logits, trace.logits)
-
-
-@pytest.mark.parametrize("name", ["GPT-2", "Phi", "ModernBERT", "BART"])
-def test_gradients_by_row_are_those_of_the_whole_loss(name: str) -> None:
-    model, trace = precise(name), run(name)
-    rows = range(len(trace.next_ids))
-    whole, by_row = loss_gradients(model, trace), gradient_times_input(model, trace, rows)
-    for stack, stream in trace.streams.items():
-        expected = -(whole[f"{EMBEDDINGS[stack]}.sum"] * stream.embedded.embedding).sum(axis=-1)
-        np.testing.assert_allclose(by_row[stack].sum(axis=0), expected, rtol=1e-6, atol=1e-6)
-    *_, found = distance_gradients(model, trace)
-    assert found.done == 1
-    assert found.norm.all()
-
-
-@pytest.mark.parametrize("removal", ["embedding", "attention"])
-@pytest.mark.parametrize("name", ["GPT-2", "Llama, grouped", "BERT", "T5", "Marian"])
-def test_all_tokens_together_give_the_run_and_none_of_them_another(name: str, removal: str) -> None:
-    model, trace = opened(name), traced(name)
-    *_, verdict = judge(model, trace, 1, [3], removal)
-    own = trace.target_log_probabilities[3]
-    np.testing.assert_allclose(verdict.log_p[0, :, 0, 0], own, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(verdict.log_p[0, :, 1, -1], own, rtol=1e-4, atol=1e-5)
-    removed = verdict.log_p[0, :, 0, -1]
-    np.testing.assert_allclose(removed, removed[0], rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(verdict.log_p[0, :, 1, 0], removed[0], rtol=1e-4, atol=1e-5)
-    assert abs(removed[0] - own) > 1e-3

@@ -1,7 +1,5 @@
 """A small Hugging Face model with real weights, read as it computes; its best-known head does what its authors say."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -33,15 +31,9 @@ def trace(opened: HookedMaskedModel) -> Trace:
 def test_every_number_is_the_models_own(opened: HookedMaskedModel, trace: Trace) -> None:
     eager = AutoModelForMaskedLM.from_pretrained(FOLDER, attn_implementation="eager").eval()
     with torch.inference_mode():
-        found = eager(torch.tensor([trace.src_ids]), output_attentions=True)
-    assert np.array_equal(trace.logits, found.logits[0].numpy())
-    assert len(found.attentions) == 12, "one module, called twelve times"
-    for layer, weights in enumerate(found.attentions):
-        assert np.array_equal(trace.attention("encoder_self", layer).pattern, weights[0].numpy())
-    watching, chain, rows = prove(opened, trace)
-    assert watching.error == 0
-    assert chain.error < 1e-5
-    assert rows.error < 1e-5
+        assert np.array_equal(trace.logits, eager(torch.tensor([trace.src_ids])).logits[0].numpy())
+    assert len(trace.attentions) == 12, "one module, called twelve times"
+    assert all(check.passed for check in prove(opened, trace))
     assert not opened.notes
 
 
@@ -55,13 +47,6 @@ def test_its_head_maps_the_atoms_of_the_product_to_those_of_the_reactants(trace:
     assert [atoms[int(row.argmax())] for row in pattern[np.ix_(ring, atoms)]] == fluoropyridine
     sulfur = at[REACTION.index(">>") + 2 + 5]
     assert atoms[int(pattern[sulfur, atoms].argmax())] == at[len(REACTANTS.split(".[K+]")[0]) - 1]
-
-
-def test_a_text_may_fill_the_model_to_its_last_position(opened: HookedMaskedModel) -> None:
-    limit = opened.config.max_len
-    full = replace(opened, most_tokens=limit)
-    longest = next("C" * count for count in range(limit, 0, -1) if full.fits("C" * count))
-    assert len(full.trace(longest).src_ids) == limit
 
 
 def test_it_fills_in_a_hidden_atom(opened: HookedMaskedModel) -> None:

@@ -100,13 +100,6 @@ function barsOf(row, plain, from, to) {
   return bars;
 }
 
-// A strip that scrolls is in the Tab order, so that the arrow keys can scroll it.
-function makeReachable(frame) {
-  if (frame.scrollWidth <= frame.clientWidth) return;
-  frame.tabIndex = 0;
-  frame.setAttribute("role", "region");
-}
-
 function scrollIntoMiddle(cell) {
   const frame = cell.closest(".frame");
   frame.scrollLeft = cell.offsetLeft - frame.clientWidth / 2;

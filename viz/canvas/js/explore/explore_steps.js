@@ -3,7 +3,7 @@
 // each key, so that scores, mask and weights of a key stand below each other.
 
 const MOST_KEYS = 120; // beside each other; of more, those with the largest weights are shown
-const BAR = 22; // pixels of a weight of 1
+const NUMBER = 16; // pixels of the number above the bar of a weight
 
 class Steps {
   constructor(view) {
@@ -206,7 +206,7 @@ class Steps {
 
   drawWeight(cell, weight, seen) {
     const [bar, text] = cell.children;
-    bar.style.height = `${seen ? Math.max(weight * BAR, 1) : 0}px`;
+    bar.style.height = seen ? `max(${weight} * (100% - ${NUMBER}px), 1px)` : "0";
     text.textContent = seen ? weightInCell(weight) : "";
   }
 

@@ -78,7 +78,8 @@ class View extends Picture {
   draw() {
     super.draw();
     this.margin = this.width < 600 ? NARROW : MARGIN;
-    this.side = Math.max(Math.min(this.width - this.margin.left - 2, TALLEST), 120);
+    const tallest = this.room === null ? TALLEST : this.roomFrom(this.plane) - this.margin.top - 1;
+    this.side = Math.max(Math.min(this.width - this.margin.left - 2, tallest), 120);
     this.high = (this.brightened && highOfMost(this.looks.slice(-1), this.unit)) || this.largest;
     const pixels = pixelTable({ table: this.table, high: this.high, unit: this.unit });
     for (const look of this.looks) {

@@ -95,10 +95,8 @@ class View extends Picture {
   // The same for all steps, so that nothing below the stage moves; in the present view the rest of the window.
   stageHeight() {
     if (this.narrow) return LINE_OF_ONE * this.equations.length;
-    const { room } = this;
-    if (room === null) return roomBelow(ABOVE_STAGE, LOWEST, TALLEST) - this.redraw.height;
-    const { top } = this.stage.getBoundingClientRect();
-    return Math.max(room - (top - this.root.getBoundingClientRect().top) / zoomOf(this.root), 200);
+    if (this.room === null) return roomBelow(ABOVE_STAGE, LOWEST, TALLEST) - this.redraw.height;
+    return Math.max(this.roomFrom(this.stage), 200);
   }
 
   draw() {

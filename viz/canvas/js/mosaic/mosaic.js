@@ -46,8 +46,8 @@ class View extends Picture {
 
   draw() {
     super.draw();
-    this.layout = layOutMosaic(this.groups, this.width, ratioOf(this.root));
     this.high = (this.brightened && highOfMost(this.groups, this.unit)) || this.header.high || this.largest || 1;
+    this.layout = layOutMosaic(this.groups, this.width, ratioOf(this.root), this.roomFrom(this.tiles));
     const { left, tile, step } = this.layout;
     this.marks.dataset.tiles = [left, tile.width + BETWEEN, step, tile.width, tile.height].join(" ");
     this.marks.dataset.tops = this.groups.map(({ top }) => top).join(" ");

@@ -57,14 +57,16 @@ function pixelTable({ table, high, unit }) {
   return pixels;
 }
 
-// Sizes in CSS pixels that are whole device pixels. They do not depend on the sentence.
-function layOutMosaic(groups, width, ratio) {
+// Sizes in CSS pixels that are whole device pixels. They do not depend on the sentence. `tallest`: in Present, of all of it.
+function layOutMosaic(groups, width, ratio, tallest = null) {
   const snap = (pixels) => Math.floor(pixels * ratio) / ratio;
   const left = width < 600 ? 16 : 54;
   const lines = groups.flatMap((group) => Array.from({ length: group.layers }, (_, layer) => [group, layer]));
   const most = Math.max(...groups.map((group) => group.heads));
   const room = (width - left - 2) / most - BETWEEN;
-  const height = clamp(Math.min(Math.floor(600 / lines.length), Math.floor(room)), 24, 110);
+  const around = groups.length * (TITLE + BELOW) + lines.length * BETWEEN;
+  const [all, low, high] = tallest === null ? [600, 24, 110] : [tallest - around, 8, Infinity];
+  const height = clamp(Math.min(Math.floor(all / lines.length), Math.floor(room)), low, high);
   const tile = { width: Math.max(snap(Math.min(room, height)), 4), height: snap(height) };
   let top = 0;
   for (const group of groups) {

@@ -1,21 +1,20 @@
 // needs: shared/mount.js
 // The present component: makes the picture of the page as large as what is left of the window, and F shows the window
-// on the whole screen. A picture of our own is enlarged, so that its labels can be read from afar. A text is shown a
+// on the whole screen. A larger screen is seen from further away, so all that is written grows with it. A text is shown a
 // screen at a time: the arrow keys go through its screens before they go on to the next tab.
 
 const STAGE = ".st-key-present-stage";
 const TEXT = ".st-key-present-text";
+const LINE = ".st-key-present-line"; // of tokens, above the stage
 const OWN = "[data-testid^=stBidi]";
 const CHART = "[data-testid=stElementContainer]:has(.stPlotlyChart)";
 const TITLES = "h1, h2, h3, h4, h5, h6";
 const WHOLE = `${OWN}, .stPlotlyChart, [data-testid=stCode], .katex-display, p, tr`;
-// By how much a picture is enlarged, and the share of the width in percent: the first at which its height fits. The
-// smallest labels of our pictures have 11 pixels, enlarged by 1.46 they have 16.
+// By how much a picture of our own is enlarged on a screen of this size, and on a smaller one: the smallest labels have 11
+// pixels, enlarged by 1.46 they have 16. On a larger screen everything has the same share of it.
 const ENLARGED = 1.46;
-const SIZES = [
-  ...[100, 85, 72, 60, 50].map((width) => [ENLARGED, width]),
-  ...[1.3, 1.15, 1, 0.85, 0.7, 0.55].map((zoom) => [zoom, 100]),
-];
+const SCREEN = [1280, 720];
+const LEAST = 0.5; // of that, where a picture is too high for the screen all the same
 const MARGIN = 12; // pixels
 const CARRIED = 0.35; // of a screen, at most, goes along with a title that would stand near its foot
 
@@ -28,8 +27,9 @@ class View {
     this.next = button("›", tr("Next screen"), () => this.turn(1));
     this.way.append(this.back, this.count, this.next);
     root.append(this.title, this.way, button("F", tr("Full screen"), () => this.fill()));
-    [this.number, this.screens, this.fitted] = [0, [], new WeakMap()];
+    [this.number, this.screens, this.sizes] = [0, [], new WeakMap()];
     const fit = () => this.fitSoon();
+    this.page = document.documentElement.style;
     this.observers = [new MutationObserver(fit), new ResizeObserver(fit)];
     this.observers[0].observe(document.querySelector("[data-testid=stMain]"), { childList: true, subtree: true });
     this.listening = new AbortController();
@@ -44,13 +44,15 @@ class View {
     this.listening.abort();
     cancelAnimationFrame(this.asked);
     for (const observer of this.observers) observer.disconnect();
+    this.page.removeProperty("--by");
   }
 
-  update({ data }) {
+  update({ data, setStateValue }) {
+    [this.told, this.tell] = [data.by, (by) => setStateValue("by", by)];
     if (String(data.names) !== String(this.names)) this.number = 0;
     this.names = data.names;
     document.querySelector("[data-testid=stMain]").scrollTo(0, 0);
-    this.room = null;
+    this.sizes = new WeakMap();
     this.fitSoon();
   }
 
@@ -78,20 +80,44 @@ class View {
   }
 
   fit() {
+    this.by = Math.max(Math.min(innerWidth / SCREEN[0], innerHeight / SCREEN[1]), 1);
+    this.page.setProperty("--by", this.by);
+    this.tellSize();
     [this.text, this.screens] = [document.querySelector(TEXT), []];
     if (this.text) this.cut();
     this.show();
     const stage = document.querySelector(STAGE);
-    if (stage) this.fitStage(stage);
+    if (!stage) return;
+    const line = document.querySelector(LINE);
+    if (line) this.observers[1].observe(line);
+    const room = roomBelow(stage);
+    stage.style.setProperty("--stage", `${room}px`);
+    for (const picture of stage.querySelectorAll(OWN)) this.fitPicture(picture, room);
   }
 
-  fitStage(stage) {
-    const picture = stage.querySelector(OWN);
-    const room = roomBelow(stage);
-    if (room === this.room && picture === this.picture) return;
-    [this.room, this.picture] = [room, picture];
-    stage.style.setProperty("--stage", `${room}px`);
-    if (picture) enlarge(picture, room, () => this.picture === picture && this.room === room);
+  // Plotly measures its place as it is drawn, so Python makes the letters of a chart larger.
+  tellSize() {
+    const by = Math.ceil(this.by * 10 - 1e-6) / 10;
+    if (!this.tell || by === this.told) return;
+    this.told = by;
+    this.tell(by);
+  }
+
+  // One size for all pictures on this screen; one that is too high in it is drawn smaller, until it fits. By the next frame
+  // it has been drawn again.
+  fitPicture(picture, room) {
+    this.observers[1].observe(picture);
+    const zoom = ENLARGED * this.by;
+    const { height } = picture.getBoundingClientRect();
+    let size = this.sizes.get(picture);
+    if (size?.room !== room) size = { room, zoom };
+    else if (height > room + 1 && size.zoom > LEAST * zoom) size.zoom *= Math.max(room / height, 0.8);
+    else return;
+    this.sizes.set(picture, size);
+    picture.style.zoom = size.zoom;
+    picture.style.setProperty("--room", room / size.zoom);
+    for (const { shadowRoot } of picture.querySelectorAll("*")) shadowRoot?.querySelector(".component")?.dispatchEvent(new Event("room"));
+    this.fitSoon();
   }
 
   // Pictures of our own are drawn late: each change of a height cuts the text again.
@@ -99,12 +125,11 @@ class View {
     const { text } = this;
     const room = roomBelow(text);
     text.style.setProperty("--stage", `${room}px`);
-    text.style.setProperty("--room", room / ENLARGED);
     for (const part of text.children) this.observers[1].observe(part);
-    for (const picture of text.querySelectorAll(OWN)) this.fitInText(picture, room);
+    for (const picture of text.querySelectorAll(OWN)) this.fitPicture(picture, room);
     const charts = [...text.querySelectorAll(CHART)].filter((chart) => chart.offsetHeight);
     for (const chart of charts) chart.style.removeProperty("--chart");
-    const lowest = charts[0]?.offsetHeight;
+    const lowest = charts[0]?.getBoundingClientRect().height;
     this.screens = screensOf(linesOf(text, room), room, text);
     // Charts beside each other, the only ones of their screen, take what the rest leaves.
     for (const { top, bottom } of this.screens) {
@@ -114,13 +139,6 @@ class View {
       if (level) for (const chart of its) chart.style.setProperty("--chart", height);
     }
     if (charts.length) this.screens = screensOf(linesOf(text, room), room, text);
-  }
-
-  async fitInText(picture, room) {
-    if (picture.getBoundingClientRect().height <= room + 1 || this.fitted.get(picture) === room) return;
-    this.fitted.set(picture, room);
-    const fits = await enlarge(picture, room, () => this.fitted.get(picture) === room && picture.isConnected);
-    if (fits) this.fitted.delete(picture);
   }
 
   // Whether there is a screen that far from the one that is shown.
@@ -154,23 +172,6 @@ class View {
     text.style.maxHeight = `${screen.bottom - screen.top}px`;
     text.scrollTop = screen.top;
   }
-}
-
-// Give a picture the first of the sizes in which it fits, as long as it is `wanted`. Returns whether there is one.
-async function enlarge(picture, room, wanted) {
-  for (const [zoom, width] of SIZES) {
-    if (!wanted()) return false;
-    Object.assign(picture.style, { zoom, width: `${width}%`, marginInline: "auto" });
-    picture.style.setProperty("--room", room / zoom);
-    await drawn();
-    if (picture.getBoundingClientRect().height <= room + 1) return true;
-  }
-  return false;
-}
-
-// Pictures are drawn again once their new width is known.
-function drawn() {
-  return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))));
 }
 
 function roomBelow(node) {

@@ -1,11 +1,13 @@
 // A text that was typed and not run yet says so, with a frame and with the button that runs it, until a run has read it.
 
-const TYPED = "[data-testid=stSidebar] textarea";
+const PLACE = "[data-testid=stSidebar]";
+const TYPED = `${PLACE} textarea`;
 
 class Typed {
   constructor() {
     this.texts = {};
-    // Whoever changes a field, a person or the app: React then writes its text into the page, maybe after the run.
+    // Whoever changes a field, a person or the app: React then writes its text into the page, maybe after the run, and may
+    // put a new field in the place of the old one.
     this.watch = new MutationObserver(() => this.markAll());
   }
 
@@ -17,7 +19,7 @@ class Typed {
   ran(texts) {
     this.texts = texts;
     const changes = { childList: true, characterData: true, subtree: true };
-    document.querySelectorAll(TYPED).forEach((field) => this.watch.observe(field, changes));
+    document.querySelectorAll(PLACE).forEach((place) => this.watch.observe(place, changes));
     this.markAll();
   }
 

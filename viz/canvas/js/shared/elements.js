@@ -84,6 +84,13 @@ function stopAt(node, stop = node.querySelector("button")) {
   for (const one of node.querySelectorAll("button")) one.tabIndex = one === stop ? 0 : -1;
 }
 
+// What scrolls is in the Tab order, so that the arrow keys can scroll it.
+function makeReachable(frame) {
+  if (frame.scrollWidth <= frame.clientWidth && frame.scrollHeight <= frame.clientHeight) return;
+  frame.tabIndex = 0;
+  frame.setAttribute("role", "region");
+}
+
 // By how much a picture is enlarged that fills the screen: what the browser measures is larger by that.
 function zoomOf(node) {
   return node.currentCSSZoom ?? 1;

@@ -17,6 +17,8 @@ class Picture {
       this.ratio = ratio;
     });
     this.observer.observe(root);
+    // Present tells of another height; another width is seen anyway.
+    root.addEventListener("room", () => this.header && this.measure() === this.width && this.draw());
   }
 
   close() {
@@ -32,6 +34,12 @@ class Picture {
     const { root } = this;
     [this.width, this.theme, this.room] = [this.measure(), themeOf(root), roomOf(root)];
     root.classList.toggle("present", this.room !== null);
+  }
+
+  // What is left of that from the top of one of its parts on; null where it has its usual size.
+  roomFrom(part) {
+    const above = part.getBoundingClientRect().top - this.root.getBoundingClientRect().top;
+    return this.room === null ? null : this.room - above / zoomOf(this.root);
   }
 
   pngButton() {

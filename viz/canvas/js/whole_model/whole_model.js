@@ -46,14 +46,22 @@ class View extends Picture {
       norm: toggleButton(tr("Norm off"), tr("Runs the model without this norm"), turn("norm")),
     };
     this.reset = button(tr("All on"), tr("Runs the model as it was trained"), turn(""));
-    this.lossButton = toggleButton(tr("Losses in the picture"), tr("In each box the change of log p without it"), (pressed) => {
-      this.losses = pressed;
-      this.draw();
-    });
+    const showing = (name) => (pressed) => this.show(name, pressed);
+    this.lossButton = toggleButton(tr("Losses in the picture"), tr("In each box, the change in log p without it"), showing("losses"));
+    this.countsButton = toggleButton(tr("Parameters in the picture"), tr("In each box, the number of parameters it has learned"), showing("counts"));
     this.switches = element("div", "switches", ...Object.values(this.switchButtons), this.reset, this.lossButton);
     this.probability = element("p", "score");
-    const about = [this.heading, this.where, this.purpose, this.words, this.size, this.open, this.switches, this.probability];
+    const about = [this.heading, this.where, this.purpose, this.words, this.size, this.countsButton, this.open, this.switches, this.probability];
     return element("div", "panel", player, ...about);
+  }
+
+  // Numbers of another kind in the boxes; of two kinds one at a time.
+  show(name, pressed) {
+    for (const [each, node] of [["losses", this.lossButton], ["counts", this.countsButton]]) {
+      this[each] = each === name && pressed;
+      node.setAttribute("aria-pressed", String(this[each]));
+    }
+    this.draw();
   }
 
   close() {
@@ -79,6 +87,9 @@ class View extends Picture {
       if (box.heads) [box.codes] = encode([{ array: arrayAt(arrays, box.heads.array) }], 8).codes;
     }
     [this.header, this.boxes, this.sizes, this.images] = [header, header.boxes, sizes, new Map()];
+    this.most = Math.max(...header.boxes.map(({ parameters }) => parameters));
+    this.counts ??= Boolean(header.counts);
+    this.countsButton.setAttribute("aria-pressed", String(this.counts));
     this.colours = lookupTable(header.scale);
     this.table = packedColours(this.colours);
     this.hovered = null;
@@ -171,8 +182,9 @@ class View extends Picture {
     return sublayer ? this.boxes.find((each) => each.name === `${stack}.${layer}.${sublayer}`) : box;
   }
 
-  // What stands at the right of a closed box: the length of what it gives, or what log p loses without it.
+  // What stands at the right of a closed box: the length of what it gives, its parameters, or what log p loses without it.
   numberOf(box) {
+    if (this.counts) return box.shared ? tr("shared") : compact(box.parameters);
     if (this.losses) {
       const name = "off" in box.switches ? "off" : Object.keys(box.switches)[0];
       const number = this.header.alone[`${this.switchedBox(box).name} ${name}`];
@@ -424,9 +436,12 @@ class View extends Picture {
     const pooled = this.boxes.some(({ heads }) => heads && (heads.queries > heads.cells[0] || heads.keys > heads.cells[1]));
     const thickest = digits(longestVector(this));
     const right = this.losses ? tr("the change of log p without it (in a sum: without its residual)") : tr("the length of its output");
+    const inside = this.counts
+      ? tr("In each box: its parameter count, to which the line along the bottom is proportional; it is full in the box with the most. “shared”: the box uses another box's parameters.")
+      : tr("In a box: at the right {right}, along the bottom its share of the sum.", { right });
     this.legend.replaceChildren(
       element("span", "", tr("A line is as thick as the chosen token’s vector is long; the thickest is {thickest}.", { thickest })),
-      element("span", "", tr("In a box: at the right {right}, along the bottom its share of the sum.", { right })),
+      element("span", "", inside),
       colourRange([tr("Heads: attention weights")], "0", this.colours, "1"),
       ...(pooled ? [element("span", "", tr("A cell of a head shows the largest of several weights."))] : []),
     );

@@ -202,12 +202,13 @@ function drawBox(draw, box, place) {
   else drawClosed(draw, box, place, off);
 }
 
-// One line: name, heads in miniature, the vector's length; along the bottom the share.
+// One line: name, heads in miniature, the vector's length; along the bottom the share, of the sum or of the most parameters.
 function drawClosed(draw, box, place, off) {
   const { pen, theme, view, layout } = draw;
   const small = isSmall(box);
   if (small && layout.presents) return;
-  const share = view.has(box, "share") && !small && !off && !layout.presents;
+  const measured = view.counts ? box.parameters && !box.shared : view.has(box, "share");
+  const share = measured && !small && !off && !layout.presents;
   const middle = place.y + (place.below ? 12 : place.height / 2 - (share ? 1 : 0)) + 0.5;
   const least = layout.presents ? LEAST_LABEL : small ? 9 : 10;
   const size = Math.max((small ? 11 : layout.narrow ? 11.5 : 13.5) * Math.sqrt(layout.scale), least);
@@ -230,7 +231,7 @@ function drawClosed(draw, box, place, off) {
     const x = place.below ? left : right - 40 - box.heads.count * (side + 2);
     const y = place.below ? place.y + 21 : middle - side / 2;
     if (side >= 5) drawHeads(draw, box, [x, y], side, side + 2);
-  } else if (!small && room > 90 && box.parameters) {
+  } else if (!small && room > 90 && box.parameters && !view.counts) {
     pen.globalAlpha = 0.85;
     pen.fillText(tr("{count} parameters", { count: compact(box.parameters) }), right - 46, middle);
     pen.globalAlpha = 1;
@@ -238,14 +239,15 @@ function drawClosed(draw, box, place, off) {
   if (share) drawShare(draw, box, place);
 }
 
-// The share of the new in the sum, as a line along the bottom of the box.
+// The share of the new in the sum, or of the most parameters, as a line along the bottom of the box.
 function drawShare({ pen, view }, box, place) {
   const [x, y, width] = [place.x + 4, place.y + place.height - 3, place.width - 8];
+  const share = view.counts ? box.parameters / view.most : view.value(box, "share");
   pen.fillStyle = box.colour;
   pen.globalAlpha = 0.3;
   pen.fillRect(x, y, width, 2);
   pen.globalAlpha = 1;
-  pen.fillRect(x, y, width * view.value(box, "share"), 2);
+  pen.fillRect(x, y, width * share, 2);
 }
 
 // Name, size and work, the words with their numbers, and the heads.

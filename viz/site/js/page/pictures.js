@@ -151,7 +151,6 @@ async function liveWeights() {
   const path = pathOf(place);
   const arrays = await arraysOf(["pattern", "mask", "scaled", "temperature"], place, run);
   const { queries, keys } = numbered(place);
-  const tau = arrays[`${path}.temperature`].values[place.head];
   const header = {
     ...headers.softmax,
     path,
@@ -159,14 +158,19 @@ async function liveWeights() {
     facts: { head: place.head },
     labels: { query: queries, key: keys },
     notes: { query: kinds[place.kind].queries === "target" ? decoderRows(run.tokens, words.quotes) : [] },
-    temperature: headers.softmax.taus.find((each) => Math.fround(each) === tau) ?? tau,
+    temperature: temperatureOf(arrays[`${path}.temperature`], place),
     row: Math.min(state.chosen.query, queries.length - 1),
     changes: run.changes.filter((change) => !setsTemperature(change)).length,
   };
   return { component: "temperature", data: { header, arrays } };
 }
 
-// The keys of a head in a plane, and its queries, which can be moved in it.
+// As it is offered.
+function temperatureOf({ values }, { head }) {
+  return headers.softmax.taus.find((each) => Math.fround(each) === values[head]) ?? values[head];
+}
+
+// The keys of a head in a plane, its queries, which can be moved in it, and its values in another one.
 async function moveQuery() {
   const { run, place } = state;
   const path = pathOf(place);
@@ -176,19 +180,20 @@ async function moveQuery() {
   const scores = at("scores").values.subarray(...ofHead(at("scores"), place.head));
   const largest = scores.reduce((best, score, cell) => (Math.abs(score) > Math.abs(scores[best]) ? cell : best), 0);
   const scale = scores[largest] ? at("scaled").values[ofHead(at("scores"), place.head)[0] + largest] / scores[largest] : 1;
-  const { arrays: plane, ...found } = keyPlane(at("q"), at("k"), place.head, scale);
+  const [keys, values] = ["k", "v"].map((name) => principalAxes(at(name), place.head));
   const header = {
     ...headers.move,
-    ...found,
     ...numbered(place),
+    shares: [keys.shares, values.shares],
     scale,
     path,
     title: nameOf(place),
     head: place.head,
     row: Math.min(state.chosen.query, at("pattern").shape[1] - 1),
-    temperature: at("temperature").values[place.head],
+    temperature: temperatureOf(at("temperature"), place),
   };
-  return { component: "move_query", data: { header, arrays: { ...arrays, ...plane } } };
+  const planes = { "plane.key_axes": keys.axes, "plane.value_axes": values.axes };
+  return { component: "own_vectors", data: { header, arrays: { ...arrays, ...planes } } };
 }
 
 // One head on a map that can be moved and enlarged, as for long texts; its queries are its keys.

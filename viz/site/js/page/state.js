@@ -6,7 +6,7 @@ import { decoderRows, labels } from "../labels.js";
 import { Failure, isMetered, load, tooLittleMemory } from "../loading.js";
 import { Thread } from "../thread.js";
 import { inMiniature } from "../miniature.js";
-import { keyPlane } from "../plane.js";
+import { principalAxes } from "../plane.js";
 
 const at = (id) => document.getElementById(id);
 const words = JSON.parse(at("words").textContent);
