@@ -117,6 +117,29 @@ def test_a_link_that_takes_the_focus_from_a_field_and_is_followed_at_once_opens_
     assert "A cat sleeps." in visitor.page.get_by_role("textbox", name="Source sentence").input_value()
 
 
+LATE_WRITE = """address => {
+  const write = history.replaceState;
+  history.replaceState = (...args) => {
+    history.replaceState = write;
+    history.replaceState(...args);
+    setTimeout(() => history.pushState({}, "", address));
+  };
+}"""
+"""After the next choice, the address that an earlier run had begun with, as its last messages write it."""
+
+
+def test_what_was_typed_stays_in_the_address_although_an_earlier_run_writes_its_own(
+    server: str, visitor: Visitor
+) -> None:
+    visitor.visit(f"{server}/masks?source=a+dog&head=1")
+    visitor.page.evaluate(LATE_WRITE, visitor.page.url)
+    box = visitor.page.get_by_role("textbox", name="Source sentence")
+    with visitor.rerun():
+        box.fill("a cat")
+        box.press("Control+Enter")
+    assert query(visitor) == {"source": "a cat", "head": "1"}
+
+
 def test_a_reset_takes_back_what_was_chosen_on_every_page(server: str, visitor: Visitor) -> None:
     visitor.visit(f"{server}/what_if?layer=1&changes={quote(OFF)}")
     visitor.page.get_by_text("1. In encoder self-attention, layer 1, head 2").wait_for()

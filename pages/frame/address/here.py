@@ -44,7 +44,7 @@ def show_here(
     data["tab"] = asked if (asked := st.query_params.get(OPEN_TAB, "")) != tabs[1] else ""
     # A link inside the app leads to a section once; the address does not keep it.
     data["leads"] = section_key(asked) if (asked := st.query_params.pop(OPEN_SECTION, "")) else ""
-    data["at"] = {key: st.query_params.get(key, "") for key in data["entries"]}
+    data["at"] = st.query_params.to_dict()
     data["lacks"] = {} if features is None else lacking(features)
     data["texts"] = {key: st.session_state[key] or "" for key in TEXTS if key in st.session_state}
     # A run that changes nothing else reaches the component, too.

@@ -41,9 +41,29 @@ function keepOneEntryPerAct() {
     dispatchEvent(new PopStateEvent("popstate"));
     carries = false;
   };
+  // What people chose, by parameter, until a run has read it. An earlier run may still write the address that it began
+  // with, and Streamlit never mends that.
+  const chosen = new Map();
+  const note = (before, after) => {
+    for (const key of new Set([...before.keys(), ...after.keys()])) {
+      if (before.get(key) !== after.get(key)) chosen.set(key, after.get(key));
+    }
+  };
+  const restore = (at) => {
+    const wanted = new URL(location);
+    for (const [key, value] of chosen) {
+      if ((at[key] ?? null) !== value) continue;
+      chosen.delete(key);
+      if (value === null) wanted.searchParams.delete(key);
+      else wanted.searchParams.set(key, value);
+    }
+    if (wanted.search !== location.search) replace(history.state, "", wanted);
+    last = new URL(location);
+  };
   let timer;
   history.arriveAt = (shown, at, keys) => {
     entries = keys;
+    if (shown === page() && !moving) restore(at);
     const same = keys.every((key) => (at[key] ?? "") === (new URL(location).searchParams.get(key) ?? ""));
     if (shown === page() && same) moving = false;
     clearTimeout(timer);
@@ -64,6 +84,7 @@ function keepOneEntryPerAct() {
     if (ignored()) return;
     const there = new URL(address ?? location, location);
     if (there.pathname === location.pathname) {
+      if (otherwise === replace) note(new URL(location).searchParams, there.searchParams);
       const opens = !left && acts > entered && valuesOf(there) !== valuesOf(new URL(location));
       if (opens) entered = acts;
       (opens ? push : replace)(state, title, address);
@@ -71,6 +92,7 @@ function keepOneEntryPerAct() {
       if (left?.pathname === location.pathname) replace(history.state, title, left);
       left = null;
       entered = acts;
+      chosen.clear();
       otherwise(state, title, address);
     }
     last = new URL(location);
