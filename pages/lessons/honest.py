@@ -123,10 +123,10 @@ def patched_place(run: Run) -> Facts:
     ]
     places = [(layer, pair) for layer in (0, last) for pair in pairs]
     changes = [(replace(whole[layer == last], positions=(pair,)),) for layer, pair in places]
-    before, goal = question.score(both.trace.logits), question.goal(both.other)
+    before, goal = question.score(both.trace), question.goal(both.other)
     shares = {
-        (layer, pair[0]): (question.score(logits) - before) / (goal - before)
-        for (layer, pair), logits in zip(places, sweep(run.opened, both.trace, changes), strict=True)
+        (layer, pair[0]): (question.under(logits) - before) / (goal - before)
+        for (layer, pair), (logits,) in zip(places, sweep(run.opened, both.trace, changes, question.row), strict=True)
     }
     return {
         "word": run.opened.tokenizer.tokens([question.token])[0],
@@ -149,10 +149,11 @@ def patched_heads(run: Run) -> Facts:
         whole = run.compute(patch_from, run.opened, both.other, f"{path}.z", pairs)
         alone = [replace(whole, head=head) for head in range(attention.n_heads)]
         found |= {(name, layer, change.head): change for change in (*alone, whole)}
-    before, goal = question.score(both.trace.logits), question.goal(both.other)
-    swept = sweep(run.opened, both.trace, [(change,) for change in found.values()])
+    before, goal = question.score(both.trace), question.goal(both.other)
+    swept = sweep(run.opened, both.trace, [(change,) for change in found.values()], question.row)
     shares = {
-        place: (question.score(logits) - before) / (goal - before) for place, logits in zip(found, swept, strict=True)
+        place: (question.under(logits) - before) / (goal - before)
+        for place, (logits,) in zip(found, swept, strict=True)
     }
     best = max((place for place in shares if place[2] is not None), key=lambda place: shares[place])
     return {

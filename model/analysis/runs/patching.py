@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from model.analysis.sweep import sweep
+from model.analysis.sweep import is_causal, sweep
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import has_hook_point
 from model.interventions import Patch, PatchFrom
@@ -109,17 +109,21 @@ class Question:
     token: int
     """id"""
 
-    def score(self, logits: Array) -> float:
+    def score(self, trace: Trace) -> float:
         """log p in the run that is patched, in nats."""
-        return float(log_probabilities(logits[self.row])[self.token])
+        return self.under(trace.logits[self.row])
+
+    def under(self, logits: Array) -> float:
+        """log p in nats under the logits (vocabulary,) of the row."""
+        return float(log_probabilities(logits)[self.token])
 
     def goal(self, other: Trace) -> float:
         """log p in the run that the values come from."""
-        return float(log_probabilities(other.logits[self.other_row])[self.token])
+        return self.under(other.logits[self.other_row])
 
     def is_open(self, trace: Trace, other: Trace) -> bool:
         """Whether the two runs differ enough that there is something to restore."""
-        return abs(self.goal(other) - self.score(trace.logits)) >= LEAST
+        return abs(self.goal(other) - self.score(trace)) >= LEAST
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,7 @@ def restored(
     Raises:
         ValueError: the two runs do not differ in what is to be restored.
     """
-    before, goal = question.score(trace.logits), question.goal(other)
+    before, goal = question.score(trace), question.goal(other)
     if not question.is_open(trace, other):
         raise Refusal(
             "log p differs by less than {least} nats between the two runs: there is nothing to restore.", least=LEAST
@@ -172,18 +176,18 @@ def restored(
     )
     # A causal row does not read later ones, so what is patched there changes nothing.
     seen = {
-        name: tuple(pair for pair in some if pair[0] <= question.row or not _is_causal(opened, name))
+        name: tuple(pair for pair in some if pair[0] <= question.row or not is_causal(trace, name))
         for name, some in pairs.items()
     }
     model, places = opened.model, _places(opened, layers, seen)
     places = [place for place in places if has_hook_point(model, place.path) and model.edits_reach(place.path)]
     values = read_activations(opened, other, [place.path for place in places])
     changes = [(Patch(place.path, values[place.path], place.positions, place.head),) for place in places]
-    rows = question.row + 1 if _is_causal(opened, [*trace.streams][-1]) else None
-    for done, (place, logits) in enumerate(zip(places, sweep(opened, trace, changes, rows), strict=True), start=1):
+    swept = sweep(opened, trace, changes, question.row)
+    for done, (place, (logits,)) in enumerate(zip(places, swept, strict=True), start=1):
         table = result.streams[place.name] if place.head is None else result.heads[place.name]
         column = place.positions[0][0] if place.head is None else place.head
-        table[layers[place.name].index(place.layer), column] = (question.score(logits) - before) / (goal - before)
+        table[layers[place.name].index(place.layer), column] = (question.under(logits) - before) / (goal - before)
         yield done / len(places), result
 
 
@@ -213,7 +217,3 @@ def _places(
             path, attention = opened.model.attentions()[kind.name, layer]
             for head in range(attention.n_heads):
                 yield _Place(kind.name, layer, f"{path}.z", pairs[kind.queries], head)
-
-
-def _is_causal(opened: Checkpoint, stack: StackName) -> bool:
-    return any(kind.causal and kind.queries == stack for kind in opened.kinds)

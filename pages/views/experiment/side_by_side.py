@@ -384,7 +384,7 @@ def patch(
         shows |= _decoded_again(run, right, change) if facts["writes"] else {}
     except ValueError as error:
         return Result(shows, facts | {"problem": sentence_of(error)})
-    after = question.score(patched.logits)
+    after = question.score(patched)
     facts |= {
         "change": describe(change, run.opened.model),
         "after": after,
@@ -414,7 +414,7 @@ def _begin_patch(run: Run, right: Run, targets: str | None, word: str | None) ->
         "state": "open",
         "row": question.row,
         "word": run.opened.tokenizer.tokens([question.token])[0],
-        "before": question.score(both.trace.logits),
+        "before": question.score(both.trace),
         "goal": question.goal(both.other),
         "differs": question.is_open(both.trace, both.other),
     }, shows
