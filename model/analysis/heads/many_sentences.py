@@ -432,14 +432,8 @@ class ManySentences:
 
 
 def write_heads(folder: Path, weights: str, found: ManySentences, how: Distributions | None = None) -> None:
-    """Write heads.json, numbers with four significant digits, and heads.npz.
-
-    Args:
-        folder: of the checkpoint.
-        weights: SHA-256 of the measured weights.
-        found: what to write.
-        how: the distributions; None leaves no heads.npz.
-    """
+    """Write heads.json, numbers with four significant digits, and heads.npz into a checkpoint's folder; without
+    distributions there is no heads.npz. `weights`: SHA-256 of those that were measured."""
     text = json.dumps({"weights": weights, **_rounded(asdict(found))}, ensure_ascii=False, separators=(",", ":"))
     with atomic_write(folder / FILE) as path:
         path.write_text(text, encoding="utf-8")

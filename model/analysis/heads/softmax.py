@@ -131,13 +131,8 @@ class MaskOrders:
 
 
 def mask_orders(scaled: Array, mask: Array, tau: float = 1.0) -> MaskOrders:
-    """Mask before the softmax, after it, and after it with the rows renormalised, in the precision of `scaled`.
-
-    Args:
-        scaled: (..., key), scores / sqrt(d_k).
-        mask: bool (..., key), True = allowed.
-        tau: temperature of the softmax.
-    """
+    """Mask before the softmax, after it, and after it with the rows renormalised, in the precision of `scaled`;
+    arguments as of `softmax_at`."""
     logits = scaled / scaled.dtype.type(tau)
     after = np.where(mask, softmax(logits), 0).astype(scaled.dtype)
     return MaskOrders(softmax(np.where(mask, logits, -np.inf)), after, _normalise(after))

@@ -51,12 +51,8 @@ class LargestScore:
 
 
 def run_in_formats(opened: Checkpoint, trace: Trace) -> dict[str, FormatRun]:
-    """Run the tokens of a run in each of the FORMATS; no intervention acts.
-
-    Args:
-        opened: a model of this project that predicts the next token.
-        trace: gives the tokens.
-    """
+    """Run the tokens of a trace in each of the FORMATS, through a model of this project that predicts the next token;
+    no intervention acts."""
     runs: dict[str, FormatRun] = {}
     reference: dict[str, Array] = {}
     for name, dtype in FORMATS.items():

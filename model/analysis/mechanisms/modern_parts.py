@@ -158,12 +158,7 @@ def key_distances(attention: Attention) -> Array:
 
 
 def cache_bytes(trace: Trace, kind: str, most: int) -> dict[str, Array]:
-    """Bytes of the keys and values of one self-attention in all its layers, L n h_kv (d_k + d_v) b.
-
-    Args:
-        trace: of a run.
-        kind: of self-attention.
-        most: the largest n.
+    """Bytes of the keys and values of one self-attention in all its layers, L n h_kv (d_k + d_v) b, for n up to `most`.
 
     Returns:
         n: (length,); kv_heads: (scheme,), from one for each query head to one for all, the model's own among them;

@@ -146,13 +146,8 @@ class Neurons:
 
 
 def neurons(opened: Checkpoint, sublayer: SubLayer, position: int, most: int = 10) -> Neurons:
-    """What the neurons of a feed-forward write at one token, and which tokens' logits that raises.
-
-    Args:
-        opened: whose run it was.
-        sublayer: a feed_forward of its Trace.
-        position: of the token.
-        most: how many neurons `top` lists.
+    """What the neurons of a feed-forward write at one token, and which tokens' logits that raises; `top` lists `most`
+    neurons.
 
     Raises:
         ValueError: the sub-layer is not a feed-forward.
