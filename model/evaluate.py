@@ -139,15 +139,11 @@ def score_texts(opened: LanguageModel | MaskedModel, texts: Sequence[str], path:
 def score_translations(
     translations: list[str], references: list[str], lowercased: Path | None = None
 ) -> dict[str, Measured]:
-    """Label -> score with its interval: chrF (Popović 2015, here chrF2), and cased, detokenised BLEU last.
-
-    Args:
-        translations: one a sentence.
-        references: as many.
-        lowercased: a lower-cased, normalised, tokenised reference, for one more BLEU.
+    """Label -> score with its interval: chrF (Popović 2015, here chrF2), and cased, detokenised BLEU last. With the
+    file of a lower-cased, normalised, tokenised reference there is one more BLEU.
 
     Raises:
-        ValueError: the reference has another number of lines.
+        ValueError: that reference has another number of lines.
     """
     scores = {}
     if lowercased:

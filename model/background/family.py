@@ -144,12 +144,8 @@ class Member:
         return 2 * self.d_model * (inner + keys) + sum(biases[letter] for letter in self.biases)
 
     def feed_forward(self, dense: bool = False, active: bool = False) -> int:
-        """Parameters of one feed-forward network, with all of its experts or with those that a token meets.
-
-        Args:
-            dense: one of the first layers, if these have no experts.
-            active: counts those at work for a token.
-        """
+        """Parameters of one feed-forward network, with all of its experts or with those that are at work for a token
+        (`active`); `dense`: of one of the first layers, if these have no experts."""
         matrices = 3 if self.gated else 2
         if dense and self.dense_d_ff:
             return matrices * self.d_model * self.dense_d_ff

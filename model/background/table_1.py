@@ -143,12 +143,8 @@ def _steps(path: list[Node]) -> int:
 
 
 def windows(routes: Mapping[str, list[Node]], n: int, k: int, r: int) -> Mapping[str, list[list[int]]]:
-    """What a position of each layer reads, as offsets from itself; a recurrent layer, left out, reads its last state.
-
-    Args:
-        routes: from `paths`; they determine the number of layers.
-        n: length of the sequence.
-    """
+    """What a position of each layer reads, as offsets from itself, in a sequence of length n; a recurrent layer, left
+    out, reads its last state. The routes are from `paths`; they determine the number of layers."""
     layers = {name: len(nodes) - 1 for name, nodes in routes.items()}
     return {
         "Self-attention": [list(range(1 - n, n))],

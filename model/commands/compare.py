@@ -191,15 +191,8 @@ def report(
     beam_size: int = 4,
     names: tuple[str, str] | None = None,
 ) -> Report:
-    """Compare two models of one architecture.
-
-    Args:
-        before, after: opened; `after` may be `before`.
-        texts: one or more.
-        references: of a translator, as many as texts; none: no scores.
-        traced: on how many texts the two are compared inside.
-        beam_size: of the translations.
-        names: for the tables; None: the checkpoints'.
+    """Compare two models of one architecture, which may be one; on the first `traced` texts inside. Without references,
+    as many as texts, there are no scores. The names are for the tables; without them they are the checkpoints'.
 
     Raises:
         ValueError: the two have other parameters or tokens, or there is no text.

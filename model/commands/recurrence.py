@@ -75,15 +75,8 @@ def texts_by_length(known: Collection[str]) -> dict[int, list[str]]:
 
 
 def train(model: nn.Module, texts: Mapping[int, list[str]], steps: int, peak_rate: float, seed: int) -> None:
-    """Adam with warm-up and linear decay to 0; each batch has texts of one length. Rounds the weights to fp16 at last.
-
-    Args:
-        model: any of the LETTER_MODELS.
-        texts: by length.
-        steps: batches.
-        peak_rate: of learning, at the end of the warm-up.
-        seed: decides the batches.
-    """
+    """Adam with warm-up up to the peak rate and linear decay to 0; each batch has texts of one length, which the seed
+    decides. Rounds the weights to fp16 at last."""
     rng = random.Random(seed)
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
     for step in range(steps):

@@ -39,13 +39,8 @@ def cached_step(config: TransformerConfig, n_src: int, length: int) -> int:
 def time_steps(
     model: Network, source: Sequence[int], n_steps: int, use_cache: bool
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Time each step of greedy decoding. </s> is ruled out so that the sentence reaches the full length.
-
-    Args:
-        model: in evaluation mode; its own layers are timed, not their fast copy.
-        source: as in `Steps`.
-        n_steps: how many tokens to generate; fewer if the model has fewer positions.
-        use_cache: False recomputes the whole prefix at every step.
+    """Time `n_steps` of greedy decoding, or as many as the model has positions, by its own layers, not their fast copy.
+    </s> is ruled out so that the sentence reaches the full length. `source` and `use_cache` as in `Steps`.
 
     Returns:
         the tokens, and the seconds that each took.
