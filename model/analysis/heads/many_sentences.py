@@ -12,6 +12,7 @@ from zlib import error as ZlibError
 
 import numpy as np
 
+from model.analysis.distributions import ratio
 from model.analysis.heads.alignments import alignment_error_rate
 from model.analysis.heads.grammar import DIRECTIONS, NEAREST, OFFSETS, TYPE_RULES, meaning_correlation
 from model.analysis.heads.head_summary import TYPES, HeadSummary, name_type
@@ -220,8 +221,7 @@ def _most_alike(tally: Tally, products: Mapping[str, Array]) -> Likeness:
     for kind, product in products.items():
         places = [place for place in tally.places if place[0] == kind]
         size = np.sqrt(np.diagonal(product))
-        size = size[:, None] * size
-        cosines = np.divide(product, size, out=np.zeros_like(product), where=size > 0)
+        cosines = ratio(product, size[:, None] * size)
         for row, place in enumerate(places):
             others = [i for i in np.argsort(-cosines[row], kind="stable").tolist() if i != row][:ALIKE]
             found[place] = tuple((*places[i][1:], float(cosines[row, i])) for i in others)

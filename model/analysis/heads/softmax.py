@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.distributions import entropy
+from model.analysis.distributions import entropy, ratio
 from model.trace import Array, Attention, Trace
 
 
@@ -154,5 +154,4 @@ def _highest(logits: Array) -> Array:
 
 def _normalise(weights: Array) -> Array:
     """Each row divided by its sum; a row of zeros stays one."""
-    total = weights.sum(axis=-1, keepdims=True)
-    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    return ratio(weights, weights.sum(axis=-1, keepdims=True))

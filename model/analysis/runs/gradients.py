@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from model.analysis.distributions import ratio
 from model.analysis.double_precision import in_double_precision
 from model.analysis.stream.residual_stream import INPUT, step_name
 from model.cancel import check_cancelled
@@ -90,10 +91,7 @@ def rounding_of_streams(
     norms = _norms(opened, run)
     with editing(opened.model, {f"{EMBEDDINGS[stack]}.sum": _move_by_one_rounding for stack in trace.streams}):
         moved = _norms(opened, run)
-    return {
-        stack: np.divide(np.abs(moved[stack] - norm), norm, where=norm > 0, out=np.zeros_like(norm))
-        for stack, norm in norms.items()
-    }
+    return {stack: ratio(np.abs(moved[stack] - norm), norm) for stack, norm in norms.items()}
 
 
 def _move_by_one_rounding(x: Tensor) -> Tensor:

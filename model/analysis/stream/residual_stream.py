@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from model.analysis.distributions import ratio
 from model.checkpoints.checkpoint import Checkpoint
 from model.trace import SUBLAYER_TITLES, Array, SubLayer, Trace
 
@@ -78,7 +79,7 @@ def measure_stream(trace: Trace, stack: str) -> StreamMeasures:
         norm=lengths(x).T,
         out=_from_first(out),
         added=_from_first(added),
-        share=_from_first(_ratio(out, before + out)),
+        share=_from_first(ratio(out, before + out)),
         to_start=_cosine(x, x[:1]).T,
         to_previous=_from_first(_cosine(x[1:], x[:-1])),
     )
@@ -92,7 +93,7 @@ def lengths(vectors: Array) -> Array:
 def cosines(vectors: Array) -> Array:
     """(position, d_model) -> (position, position): cosine of each pair of vectors, -1 to 1."""
     unit = vectors.astype(np.float64)
-    unit = _ratio(unit, np.linalg.norm(unit, axis=-1, keepdims=True))
+    unit = ratio(unit, np.linalg.norm(unit, axis=-1, keepdims=True))
     return (unit @ unit.T).clip(-1, 1)
 
 
@@ -168,12 +169,7 @@ def neurons(opened: Checkpoint, sublayer: SubLayer, position: int, most: int = 1
 
 
 def _cosine(left: Array, right: Array) -> Array:
-    return _ratio((left * right).sum(axis=-1), lengths(left) * lengths(right)).clip(-1, 1)
-
-
-def _ratio(upper: Array, lower: Array) -> Array:
-    """upper / lower; 0 where lower is 0, as for the cosine with a vector of zeros."""
-    return np.divide(upper, lower, out=np.zeros(np.broadcast_shapes(upper.shape, lower.shape)), where=lower > 0)
+    return ratio((left * right).sum(axis=-1), lengths(left) * lengths(right)).clip(-1, 1)
 
 
 def _from_first(measures: Array) -> Array:
