@@ -17,7 +17,7 @@ from model.checkpoints.store import save_weights
 from model.command_line import run_command
 from model.training.reversal_task import reversals
 from model.training.schedule import cooldown
-from model.training.small import read_options, round_weights, take_step
+from model.training.small import read_options, round_weights, take_step, write_table
 
 SEEDS = (0, 1, 2)
 STEPS, WARMUP, BATCH = 2500, 250, 64
@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> None:
                 for measure, values in measured.items()
                 for at, value in values.items()
             ]
-            pd.DataFrame(rows).to_csv(args.out / recurrence.RESULTS, index=False, float_format="%.6g")
+            write_table(args.out / recurrence.RESULTS, pd.DataFrame(rows), digits=6)
             if seed == SEEDS[0]:
                 save_weights(args.out / f"{name}.safetensors", dict(model.named_parameters()))
 
