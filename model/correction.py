@@ -215,11 +215,8 @@ def held_out_pairs(checkpoint: str) -> list[tuple[str, str]]:
 
 
 def score_held_out(opened: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[float, HeldOut | None]]:
-    """Translate the sentences greedily, those of one length together, and score them at the end.
-
-    Yields:
-        the share that is done, 0 to 1, and the score; None before the end.
-    """
+    """Translate the sentences greedily, those of one length together, and score them at the end; yields the share that
+    is done, 0 to 1, and the score, None before the end."""
     texts = [""] * len(pairs)
     for number, part in enumerate(np.array_split(sorted(range(len(pairs)), key=lambda i: len(pairs[i][0])), PARTS)):
         for i, text in zip(part, opened.translate([pairs[i][0] for i in part], beam_size=1), strict=True):

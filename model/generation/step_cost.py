@@ -39,12 +39,9 @@ def cached_step(config: TransformerConfig, n_src: int, length: int) -> int:
 def time_steps(
     model: Network, source: Sequence[int], n_steps: int, use_cache: bool
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Time `n_steps` of greedy decoding, or as many as the model has positions, by its own layers, not their fast copy.
-    </s> is ruled out so that the sentence reaches the full length. `source` and `use_cache` as in `Steps`.
-
-    Returns:
-        the tokens, and the seconds that each took.
-    """
+    """The tokens of `n_steps` of greedy decoding, or of as many as the model has positions, and the seconds that each
+    took; by its own layers, not their fast copy. </s> is ruled out so that the sentence reaches the full length.
+    `source` and `use_cache` as in `Steps`."""
     steps = steps_of(model)(model, [source], use_cache=use_cache)
     tokens: list[int] = []
     seconds: list[float] = []
