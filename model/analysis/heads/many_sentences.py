@@ -109,7 +109,9 @@ def describe_heads(tally: Tally) -> tuple[MeasuredHead, ...]:
     opened, induction = tally.opened, induction_scores(tally.opened)
     trace = opened.trace(tally.texts[0], beam_size=1)  # for the matrices, which are the same in every run
     first = {name: kind.layers[0] for name, kind in tally.kinds.items()}
-    alike, of_values = _alike(tally), _alike_by_values(tally, trace)
+    # By the weights over all runs, equal weights subtracted; and by values.
+    alike = _most_alike(tally, {kind: tally.sums[f"alike {kind}"] for kind in tally.kinds})
+    of_values = _alike_by_values(tally, trace)
     pieces, heads = _Pieces(tally), []
     for place, column in tally.columns():
         kind, layer, number = place
@@ -196,11 +198,6 @@ class _Pieces:
 
 
 Likeness = dict[Place, tuple[tuple[int, int, float], ...]]
-
-
-def _alike(tally: Tally) -> Likeness:
-    """By the weights over all runs, equal weights subtracted."""
-    return _most_alike(tally, {kind: tally.sums[f"alike {kind}"] for kind in tally.kinds})
 
 
 def _alike_by_values(tally: Tally, trace: Trace) -> Likeness:

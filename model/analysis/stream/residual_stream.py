@@ -80,8 +80,8 @@ def measure_stream(trace: Trace, stack: str) -> StreamMeasures:
         out=_from_first(out),
         added=_from_first(added),
         share=_from_first(ratio(out, before + out)),
-        to_start=_cosine(x, x[:1]).T,
-        to_previous=_from_first(_cosine(x[1:], x[:-1])),
+        to_start=rowwise_cosine(x, x[:1]).T,
+        to_previous=_from_first(rowwise_cosine(x[1:], x[:-1])),
     )
 
 
@@ -168,7 +168,8 @@ def neurons(opened: Checkpoint, sublayer: SubLayer, position: int, most: int = 1
     return Neurons(hidden, written, top, contributions, logits, float(np.abs(difference).max()))
 
 
-def _cosine(left: Array, right: Array) -> Array:
+def rowwise_cosine(left: Array, right: Array) -> Array:
+    """(..., width) twice -> (...): cosine of each two vectors; 0 for a vector of zeros."""
     return ratio((left * right).sum(axis=-1), lengths(left) * lengths(right)).clip(-1, 1)
 
 
