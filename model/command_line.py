@@ -2,11 +2,16 @@
 
 import math
 import sys
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from typing import NoReturn
 
 from model.extras import say_missing
+
+
+def command_parser(command: str, description: str) -> ArgumentParser:
+    """Of the words after `python -m model.COMMAND`."""
+    return ArgumentParser(prog=f"python -m model.{command}", description=description)
 
 
 def whole_number(least: int) -> Callable[[str], int]:

@@ -84,16 +84,8 @@ def read_correction(opened: Translator, source: str, correction: str) -> Trace:
 
 
 class Correction:
-    """A copy of a translator that learns one translation; several threads may show it, one at a time takes its steps.
-
-    Args:
-        opened: the model, which stays as it is.
-        source: the sentence.
-        correction: its translation, as it should read.
-
-    Raises:
-        ValueError: as of `read_correction`.
-    """
+    """A copy of a translator, which itself stays as it is, that learns another translation of a sentence; several
+    threads may show it, one at a time takes its steps. Raises what `read_correction` does."""
 
     def __init__(self, opened: Translator, source: str, correction: str) -> None:
         trace = read_correction(opened, source, correction)
@@ -118,13 +110,10 @@ class Correction:
         return sum(each.nbytes for each in held)
 
     def go_on(self, seconds: float, past: bool = False) -> Iterator[float]:
-        """Take steps until it writes the correction, for so much time at most; yield the time used after each.
+        """Take steps until it writes the correction, or on and on if asked to go `past` that, for so many seconds at
+        most, waiting between them not counted; yield the time used after each.
 
         Dropout is off, so that the same steps give the same weights. Nothing is yielded while another thread steps.
-
-        Args:
-            seconds: that steps take; waiting between them does not count.
-            past: whether to go on after it writes the correction.
         """
         if not self._stepping.acquire(blocking=False):
             return
@@ -226,11 +215,8 @@ def held_out_pairs(checkpoint: str) -> list[tuple[str, str]]:
 
 
 def score_held_out(opened: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[float, HeldOut | None]]:
-    """Translate the sentences greedily, those of one length together, and score them at the end.
-
-    Yields:
-        the share that is done, 0 to 1, and the score; None before the end.
-    """
+    """Translate the sentences greedily, those of one length together, and score them at the end; yields the share that
+    is done, 0 to 1, and the score, None before the end."""
     texts = [""] * len(pairs)
     for number, part in enumerate(np.array_split(sorted(range(len(pairs)), key=lambda i: len(pairs[i][0])), PARTS)):
         for i, text in zip(part, opened.translate([pairs[i][0] for i in part], beam_size=1), strict=True):

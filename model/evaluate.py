@@ -4,9 +4,9 @@ A translator gets chrF and BLEU with 95% bootstrap intervals, a language model b
 the accuracy of its guesses.
 """
 
-import argparse
 import json
 import re
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.masked_model import MaskedModel
 from model.checkpoints.store import DEFAULT_CHECKPOINT, check_own, checkpoint_path, load_checkpoint
 from model.checkpoints.translator import Translator
-from model.command_line import real_number, run_command, whole_number
+from model.command_line import command_parser, real_number, run_command, whole_number
 from model.training.data import read_lines, read_pairs, read_texts
 from model.training.tasks import predict_tokens
 from model.translate import join_lines
@@ -44,7 +44,7 @@ class Measured(NamedTuple):
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the score of the checkpoint's family as the last line; for BLEU with sacreBLEU's signature."""
-    parser = argparse.ArgumentParser(prog="python -m model.evaluate", description="Measure how good a checkpoint is.")
+    parser = command_parser("evaluate", "Measure how good a checkpoint is.")
     parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT, help="name or folder (default: %(default)s)")
     parser.add_argument(
         "--data", type=Path, required=True, help="lines of source<TAB>target, else lines of text; plain, .gz or .xz"
@@ -82,7 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"{label} = {in_digits(label, score.value, score.plus_minus)} {score.how}")
 
 
-def _translation_scores(translator: Translator, args: argparse.Namespace) -> dict[str, Measured]:
+def _translation_scores(translator: Translator, args: Namespace) -> dict[str, Measured]:
     pairs = read_pairs([args.data])
     sources = [source for source, _ in pairs]
     translations = [join_lines(text) for text in translator.translate(sources, args.beam_size, args.alpha)]
@@ -139,15 +139,11 @@ def score_texts(opened: LanguageModel | MaskedModel, texts: Sequence[str], path:
 def score_translations(
     translations: list[str], references: list[str], lowercased: Path | None = None
 ) -> dict[str, Measured]:
-    """Label -> score with its interval: chrF (Popović 2015, here chrF2), and cased, detokenised BLEU last.
-
-    Args:
-        translations: one a sentence.
-        references: as many.
-        lowercased: a lower-cased, normalised, tokenised reference, for one more BLEU.
+    """Label -> score with its interval: chrF (Popović 2015, here chrF2), and cased, detokenised BLEU last. With the
+    file of a lower-cased, normalised, tokenised reference there is one more BLEU.
 
     Raises:
-        ValueError: the reference has another number of lines.
+        ValueError: that reference has another number of lines.
     """
     scores = {}
     if lowercased:

@@ -54,13 +54,9 @@ def first_trace(seed: int, heads: int) -> Trace:
 
 
 class LiveTraining:
-    """One run of the letters task; several threads may show it, and one at a time takes its steps.
-
-    Args:
-        seed: of the initial weights and of the order of the texts.
-        heads: to begin with.
-        recipe: options of the command line.
-    """
+    """One run of the letters task, with so many heads to begin with; several threads may show it, and one at a time
+    takes its steps. The seed is of the initial weights and of the order of the texts; the recipe has options of the
+    command line."""
 
     def __init__(self, seed: int = 0, heads: int = 4, recipe: str = RECIPE) -> None:
         self._folder = TemporaryDirectory()

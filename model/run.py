@@ -140,32 +140,15 @@ class Run:
 
     @classmethod
     def start(cls, opened: Checkpoint, request: Request, place: Place, tau: float = 1.0, scope: str = "head") -> "Run":
-        """Run the model on a request, without the app.
-
-        Args:
-            opened: the checkpoint.
-            request: with the temperature among its interventions, if `tau` is not 1.
-            place: the head to look at.
-            tau: as in the sidebar.
-            scope: as in the sidebar.
-
-        Raises:
-            ValueError: as of `decode`.
-        """
+        """Run the model on a request, without the app; `tau` and its scope are as in the sidebar. If it is not 1, the
+        temperature is among the interventions of the request. Raises what `decode` does."""
         opened = opened.in_languages(request.source_language, request.target_language)
         return cls(opened, request, decode(opened, request), place, request.source, tau, scope)
 
     @classmethod
     def of(cls, opened: Checkpoint | None, trace: Trace, kind: str = "", layer: int = 0, head: int = 0) -> "Run":
-        """A trace as a run, in a notebook.
-
-        Args:
-            opened: the checkpoint that the trace was made with. None: views that run the model again say that they
-                need it.
-            trace: of any of its runs.
-            kind: of the head to look at; the first kind that the model has if not given.
-            layer: of the head.
-            head: its number in the layer.
+        """A trace as a run, in a notebook, with a head to look at: of the first kind that the model has if none is
+        given. Without the checkpoint that it was made with, views that run the model again say that they need it.
 
         Raises:
             ValueError: the trace has no such head.

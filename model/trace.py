@@ -330,11 +330,8 @@ class Attention:
 
     def recompute(self, name: str, multiply: Callable[[Array, Array], Array] = np.matmul) -> list[tuple[Array, Array]]:
         """(computed from the step before it, shown) of each step from the input to `q`, `k` or `v`, or from `z` to
-        `out`; in double precision, without what interventions change.
-
-        Args:
-            name: q, k, v or out.
-            multiply: the product of two matrices in double precision.
+        `out`; in double precision, without what interventions change. `multiply` is the product of two matrices in that
+        precision.
 
         Raises:
             ValueError: the matrices could not be read.

@@ -62,14 +62,10 @@ def record(
     interventions: Sequence[Intervention] = (),
     paths: Sequence[str] | None = None,
 ) -> dict[str, Array]:
-    """All activations of one teacher-forced run by hook point path, without the batch dimension.
+    """All activations of one teacher-forced run by hook point path, or those at `paths`, without the batch dimension.
 
-    Args:
-        model: in evaluation mode.
-        texts: token ids that each stack reads, the encoder's first: a source with </s> last, a target with <s> first
-            and without its last token, a line with <s> first.
-        interventions: what to change during the run.
-        paths: of the hook points that are read; None: of all.
+    `texts` are token ids that each stack reads, the encoder's first: a source with </s> last, a target with <s> first
+    and without its last token, a line with <s> first.
     """
     check_cancelled()
     device = model.output.weight.device
@@ -141,12 +137,8 @@ class ActivationsOnDemand(Mapping[str, Array]):
 def record_on_demand(
     model: Network, texts: Sequence[Sequence[int]], interventions: Sequence[Intervention], layer_bytes: int
 ) -> ActivationsOnDemand:
-    """As `record`, but what is inside a layer is computed when it is asked for: all but weights that are small enough.
-
-    Args:
-        model: one whose `layers_run_alone`.
-        layer_bytes: of the activations of one layer, about.
-    """
+    """As `record`, of a model whose `layers_run_alone`, but what is inside a layer is computed when it is asked for:
+    all but weights that are small enough. The activations of one layer have about `layer_bytes`."""
     check_cancelled()
     inputs = [torch.tensor([list(ids)], device=model.output.weight.device) for ids in texts]
     outside = [
@@ -377,14 +369,8 @@ def build_trace(
 ) -> Trace:
     """Run the model once, teacher-forced, and return everything that it computed.
 
-    Args:
-        model: in evaluation mode.
-        tokenizer: the model's vocabulary.
-        checkpoint: its name and the SHA-256 of its weights, which the Trace carries.
-        reads: what each stack reads, the encoder's first.
-        predicts: what each row of a stack should predict, for the stack whose rows do.
-        interventions: what to change during the run.
-        make_reader: of the network's kind.
+    `checkpoint` is its name and the SHA-256 of its weights, which the Trace carries; `reads` is what each stack reads,
+    the encoder's first, and `predicts` what each row should predict, of the stack whose rows do.
     """
     activations = read_activations(model, {name: tokens.ids for name, tokens in reads.items()}, interventions)
     kinds = {kind.name: kind for kind in model.kinds}

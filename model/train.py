@@ -24,7 +24,7 @@ from model.checkpoints.files import atomic_write
 from model.checkpoints.store import OPENED, check_own, load_checkpoint, pick_device
 from model.checkpoints.tokenizer import Tokenizer, train_tokenizer
 from model.checkpoints.translator import Translator
-from model.command_line import real_number, run_command
+from model.command_line import command_parser, real_number, run_command
 from model.network.config import PRESETS, TransformerConfig
 from model.network.families import new_network
 from model.network.network import Network
@@ -72,7 +72,7 @@ HELP = read_beside(__file__)
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m model.train", description="Train a Transformer checkpoint.")
+    parser = command_parser("train", "Train a Transformer checkpoint.")
     parser.add_argument("--preset", choices=PRESETS, default="tiny", help="configuration to start from (default: tiny)")
     parser.add_argument(
         "--train",

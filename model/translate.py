@@ -1,11 +1,10 @@
 """Translate standard input, one sentence per line: python -m model.translate --checkpoint NAME < in.txt > out.txt."""
 
-import argparse
 import re
 import sys
 
 from model.checkpoints.store import DEFAULT_CHECKPOINT, load_translator
-from model.command_line import run_command, whole_number
+from model.command_line import command_parser, run_command, whole_number
 from model.training.data import decode_lines
 
 
@@ -15,9 +14,7 @@ def main(arguments: list[str] | None = None) -> None:
     Raises:
         ValueError: a line is not UTF-8, or the checkpoint cannot be opened or has no such language.
     """
-    parser = argparse.ArgumentParser(
-        prog="python -m model.translate", description="Translate standard input, one sentence per line."
-    )
+    parser = command_parser("translate", "Translate standard input, one sentence per line.")
     parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT, help="name or folder (default: %(default)s)")
     parser.add_argument("--beam-size", type=whole_number(1), default=4, help="1 is greedy decoding (default: 4)")
     own = "of a translator of many languages: the code of the one that %s (default: the tokenizer's own)"

@@ -1,4 +1,4 @@
-"""Entropy of a probability distribution, and distances between two. The last axis holds the outcomes."""
+"""Entropy of a probability distribution, and distances between two; shares. The last axis holds the outcomes."""
 
 import numpy as np
 
@@ -26,6 +26,13 @@ def jensen_shannon(p: Array, q: Array) -> Array:
     p, q = p.astype(np.float64), q.astype(np.float64)
     middle = (p + q) / 2
     return np.maximum(0.0, (_kl_divergence(p, middle) + _kl_divergence(q, middle)) / 2)
+
+
+def ratio(upper: Array, lower: Array, otherwise: float = 0.0) -> Array:
+    """upper / lower, in their own precision; `otherwise` where `lower` is not above 0."""
+    shape = np.broadcast_shapes(np.shape(upper), lower.shape)
+    out = np.full(shape, otherwise, np.result_type(upper, lower))
+    return np.divide(upper, lower, out=out, where=lower > 0)
 
 
 def _kl_divergence(p: Array, q: Array) -> Array:

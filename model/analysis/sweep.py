@@ -25,20 +25,12 @@ Changes = Sequence[Intervention]
 
 
 def sweep(opened: Checkpoint, trace: Trace, changes: Sequence[Changes], row: int | None = None) -> Iterator[Array]:
-    """The logits of the run's tokens under each of the changes, which act besides those of the run.
+    """The logits of the run's tokens, (row, vocabulary), under each of the changes, which act besides those of the run.
 
     Heads that are switched off, alone or together, and patches are the rows of one batch. What a Hugging Face model
-    does with a batch is up to it: its batches carry the unchanged run as one more row, and as soon as that is no
-    longer the run of `trace`, each change runs alone.
-
-    Args:
-        opened: the model.
-        trace: its run, with the tokens.
-        changes: of each run.
-        row: of the last stack, the only one that is needed; no change may act on the logits. None: all.
-
-    Yields:
-        (row, vocabulary), in the order of `changes`.
+    does with a batch is up to it: its batches carry the unchanged run as one more row, and as soon as that is no longer
+    the run of `trace`, each change runs alone. Where one `row` of the last stack is asked for, only its logits are
+    computed, and no change may act on the logits.
     """
     by_row = all(_acts_in_a_row(change) for each in changes for change in each)
     most = max(BATCH_NUMBERS // _largest_activation(opened, trace), 1) if by_row else 1

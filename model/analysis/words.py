@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from model.analysis.distributions import ratio
 from model.trace import Array, Attention
 
 WORD_START = "\u2581"
@@ -109,14 +110,11 @@ def hide_keys(table: Array, hidden: Array, renormalise: bool = False) -> tuple[A
         (..., query, remaining key), and (..., query) from 0 to 1: 0 for a row that summed to 0.
     """
     before = table.sum(axis=-1)
-    remaining = table[..., ~hidden]
-    hidden_sum = table[..., hidden].sum(axis=-1)
-    removed = np.divide(hidden_sum, before, out=np.zeros_like(before), where=before > 0)
+    remaining, removed = table[..., ~hidden], ratio(table[..., hidden].sum(axis=-1), before)
     if not renormalise:
         return remaining, removed
-    left = remaining.sum(axis=-1, keepdims=True)
-    # Divide first: `left` may be so small that before / left overflows.
-    shares = np.divide(remaining, left, out=np.full_like(remaining, np.nan), where=left > 0)
+    # Divide first: what is left may be so small that before / left overflows.
+    shares = ratio(remaining, remaining.sum(axis=-1, keepdims=True), np.nan)
     return shares * before[..., None], removed
 
 

@@ -62,13 +62,8 @@ def attention_costs(sizes: Sequence[LayerSize], n: int, window: int, features: i
     """Multiply-adds and memory of attention over n queries and as many keys, with its projections, by method.
 
     All n^2 pairs are counted, as a program computes them that masks scores afterwards. The methods differ from the
-    model's own full attention in one part each; the last ones in how many heads share keys and values.
-
-    Args:
-        sizes: of the layers.
-        n: tokens.
-        window: keys that a query of the sliding window reads, at most.
-        features: m of linear attention, with random features.
+    model's own full attention in one part each; the last ones in how many heads share keys and values. A query of the
+    sliding window reads `window` keys at most, and linear attention has so many random features.
     """
     found = {FULL: [_full(size, n) for size in sizes]}
     found[WINDOW] = [_windowed(size, n, window) for size in sizes]
@@ -173,12 +168,7 @@ def measured_lengths(size: LayerSize) -> list[int]:
 
 
 def attention_contenders(attention: Attention, device: str) -> Mapping[str, Contender]:
-    """The attention of all heads of one layer, without mask and projections, on its q, k and v repeated to length n.
-
-    Args:
-        attention: whose q, k and v are used.
-        device: where it runs.
-    """
+    """The attention of all heads of one layer, without mask and projections, on its q, k and v repeated to length n."""
 
     @cache
     def repeat(length: int) -> list[Tensor]:

@@ -43,12 +43,7 @@ def new_digits_model(positions: bool = True) -> VisionTransformer:
 
 
 def read_digits_model() -> VisionTransformer:
-    """The shipped model, in evaluation mode.
-
-    Raises:
-        OSError: its file is missing.
-        RuntimeError: its file does not fit the network.
-    """
+    """The shipped model, in evaluation mode."""
     model = new_digits_model()
     model.load_state_dict(load_file(FOLDER / WEIGHTS))
     return model.eval().requires_grad_(False)

@@ -4,6 +4,7 @@ Parameters, cached numbers and multiply-adds are computed from each model's tabl
 to the classes of `transformers`, built on the meta device, where it has one. Nothing is read off a file of weights.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -144,23 +145,16 @@ class Member:
         return 2 * self.d_model * (inner + keys) + sum(biases[letter] for letter in self.biases)
 
     def feed_forward(self, dense: bool = False, active: bool = False) -> int:
-        """Parameters of one feed-forward network, with all of its experts or with those that a token meets.
-
-        Args:
-            dense: one of the first layers, if these have no experts.
-            active: counts those at work for a token.
-        """
+        """Parameters of one feed-forward network, with all of its experts or with those that are at work for a token
+        (`active`); `dense`: of one of the first layers, if these have no experts."""
         matrices = 3 if self.gated else 2
         if dense and self.dense_d_ff:
             return matrices * self.d_model * self.dense_d_ff
         one = matrices * self.d_model * self.d_ff + (self.d_ff + self.d_model) * self.ff_biases
         if self.experts == 1:
             return one
-        return (
-            (self.active_experts if active else self.experts) * one
-            + self.shared_experts * one
-            + self.d_model * self.experts
-        )
+        at_work = self.active_experts if active else self.experts
+        return (at_work + self.shared_experts) * one + self.d_model * self.experts
 
     def norm_size(self) -> int:
         """Parameters of one norm."""
@@ -168,22 +162,33 @@ class Member:
 
     def parameters(self, active: bool = False) -> dict[str, int]:
         """By part; `active`: those at work for a token."""
-        attentions = self.layers + (self.decoder_layers if self.family == "encoder-decoder" else 0)
-        dense = self.dense_layers
-        norms = self.encoder_layers * self.norms_a_layer[0] + self.decoder_layers * self.norms_a_layer[1]
-        counts = {
-            "embedding": self.vocabulary * self.d_model,
-            "positions": self.learned_positions * self.d_model,
-            "attention": 0 if self.state else attentions * self.attention(),
-            "feed-forward": 0
-            if self.state
-            else dense * self.feed_forward(True) + (self.layers - dense) * self.feed_forward(active=active),
-            "state space": self.layers * self.state.parameters(self.d_model) if self.state else 0,
-            "norms": (norms + self.last_norms) * self.norm_size(),
-            "output": 0 if self.tied else self.vocabulary * self.d_model,
-            "other": 0,
-        }
-        return {part: counts[part] + self.more.get(part, 0) for part in PARTS}
+        counts = Counter(self.more)
+        counts.update(
+            embedding=self.vocabulary * self.d_model,
+            positions=self.learned_positions * self.d_model,
+            norms=self.last_norms * self.norm_size(),
+            output=0 if self.tied else self.vocabulary * self.d_model,
+        )
+        for _, parts in self._layers(active):
+            counts.update(parts)
+        return {part: counts[part] for part in PARTS}
+
+    def _layers(self, active: bool = False) -> Iterator[tuple[str, dict[str, int]]]:
+        """What each layer is called, from the first of the encoder on, and its parameters by part."""
+        for stack, layers, norms in zip(
+            ("encoder", "decoder"), (self.encoder_layers, self.decoder_layers), self.norms_a_layer, strict=True
+        ):
+            attentions = 2 if stack == "decoder" and self.family == "encoder-decoder" else 1
+            for layer in range(layers):
+                parts = (
+                    {"state space": self.state.parameters(self.d_model)}
+                    if self.state
+                    else {
+                        "attention": attentions * self.attention(),
+                        "feed-forward": self.feed_forward(layer < self.dense_layers, active),
+                    }
+                )
+                yield f"{stack} layer {layer}", parts | {"norms": norms * self.norm_size()}
 
     @property
     def total(self) -> int:
@@ -228,21 +233,10 @@ class Member:
         Together they are all parameters.
         """
         counts = self.parameters()
-        norms = self.norm_size()
-        columns = [("embedding", {part: counts[part] for part in ("embedding", "positions", "other")})]
-        for stack, layers, many in zip(
-            ("encoder", "decoder"), (self.encoder_layers, self.decoder_layers), self.norms_a_layer, strict=True
-        ):
-            crosses = stack == "decoder" and self.family == "encoder-decoder"
-            for layer in range(layers):
-                dense = layer < self.dense_layers
-                parts = {
-                    "attention": 0 if self.state else (2 if crosses else 1) * self.attention(),
-                    "feed-forward": 0 if self.state else self.feed_forward(dense),
-                    "state space": self.state.parameters(self.d_model) if self.state else 0,
-                    "norms": many * norms,
-                }
-                columns.append((f"{stack} layer {layer}", parts))
+        columns = [
+            ("embedding", {part: counts[part] for part in ("embedding", "positions", "other")}),
+            *self._layers(),
+        ]
         drawn = {part: sum(parts.get(part, 0) for _, parts in columns) for part in PARTS}
         columns.append(("output", {part: counts[part] - drawn[part] for part in PARTS}))
         return [(name, {part: count for part, count in parts.items() if count}) for name, parts in columns]

@@ -13,14 +13,10 @@ ATTENTION, LSTM = "self-attention", "LSTM"
 
 
 def layer_contenders(model: Network, layer: int, batch: int) -> Mapping[str, Contender]:
-    """One forward pass of the self-attention in `layer` of the model's first stack, and of an LSTM of its width.
+    """One forward pass over so many sentences of the self-attention in `layer` of the model's first stack, which uses
+    its trained weights as in translation, and of an LSTM of its width.
 
     The LSTM's weights and the inputs are seeded normal numbers; the run time of a dense layer does not depend on them.
-
-    Args:
-        model: in evaluation mode; self-attention uses its trained weights, as in translation.
-        layer: of the encoder; without an encoder, of the decoder.
-        batch: sentences per pass.
     """
     attention = _first_attention(model, layer)
     d_model, device = model.config.d_model, next(attention.parameters()).device

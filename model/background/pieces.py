@@ -61,12 +61,8 @@ def bytes_read(text: str) -> list[int]:
 
 
 def learn_merges(texts: Iterable[str], count: int) -> list[Pair]:
-    """The merges of byte-level BPE: again and again, the pair of neighbours that is most frequent.
-
-    Args:
-        texts: to learn from.
-        count: how many merges; fewer where no pair is there twice. Of equal pairs the one first in order of bytes.
-    """
+    """At most `count` merges of byte-level BPE: again and again, the pair of neighbours that is most frequent, as long
+    as one is there twice; of equal pairs the one first in order of bytes."""
     words = Counter(word for text in texts for word in WORDS.findall(text))
     cut = {word: _bytes_of(word) for word in words}
     pairs: Counter[Pair] = Counter()
@@ -93,12 +89,8 @@ def learn_merges(texts: Iterable[str], count: int) -> list[Pair]:
 
 
 def apply_merges(pieces: Sequence[bytes], merges: Mapping[Pair, int]) -> list[bytes]:
-    """The pieces of a word, merged in the order in which the merges were learned.
-
-    Args:
-        pieces: single bytes.
-        merges: pair -> its rank.
-    """
+    """The pieces of a word, single bytes at first, merged in the order in which the merges, with their ranks, were
+    learned."""
     pieces = list(pieces)
     while known := [pair for pair in pairwise(pieces) if pair in merges]:
         pieces = _merged(pieces, min(known, key=merges.__getitem__))

@@ -60,12 +60,7 @@ def new_recall_model(name: str) -> HybridLanguageModel:
 
 
 def read_recall_model(name: str) -> HybridLanguageModel:
-    """The shipped model of this name, in evaluation mode.
-
-    Raises:
-        OSError: its file is missing.
-        RuntimeError: its file does not fit the network.
-    """
+    """The shipped model of this name, in evaluation mode."""
     model = new_recall_model(name)
     model.load_state_dict(load_file(FOLDER / f"{name}.safetensors"))
     return model.eval().requires_grad_(False)

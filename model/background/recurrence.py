@@ -45,11 +45,8 @@ class AdditiveAttention(nn.Module):
         self.v = nn.Linear(d_model, 1, bias=False)
 
     def forward(self, s: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-        """From the decoder's state s (batch, d_model) and the encoder's states h (batch, source position, d_model).
-
-        Returns:
-            the weights (batch, source position) and the context (batch, d_model), the weighted sum of h.
-        """
+        """The weights (batch, source position) and the context (batch, d_model), the weighted sum of h, from the
+        decoder's state s (batch, d_model) and the encoder's states h (batch, source position, d_model)."""
         scores = self.v(torch.tanh(self.w_1(s)[:, None] + self.w_2(h)))[..., 0]
         weights = F.softmax(scores, dim=-1)
         context = (weights[:, None] @ h)[:, 0]
@@ -210,12 +207,7 @@ class LettersRun:
 
 
 def read_letters_model(name: str) -> nn.Module:
-    """The shipped model of this name, one of LETTER_MODELS, in evaluation mode.
-
-    Raises:
-        OSError: its file is missing.
-        RuntimeError: its file does not fit the model.
-    """
+    """The shipped model of this name, one of LETTER_MODELS, in evaluation mode."""
     model = LETTER_MODELS[name]()
     model.load_state_dict(load_file(FOLDER / f"{name}.safetensors"), strict=False)
     return model.eval().requires_grad_(False)

@@ -120,13 +120,8 @@ def compare_with_paper(runs: pd.DataFrame) -> list[Comparison]:
 
 
 def judge(own: Array, base: Array, expected: float | None) -> Verdict:
-    """True if our difference from base has the sign of the paper's, where it exceeds the range of the seeds.
-
-    Args:
-        own: (seed,) of the row.
-        base: (seed,) of base.
-        expected: the paper's difference; None if it has no such row.
-    """
+    """True if our difference from base has the sign of the paper's, where it exceeds the range of the seeds, (seed,)
+    each; `expected` is the paper's difference, None if it has no such row."""
     if min(len(own), len(base)) < 2:
         return "one seed"
     difference = own.mean() - base.mean()

@@ -33,7 +33,7 @@ def self_attention(n: int, d: int) -> Cost:
 
     n^2 d is the multiply-adds of Q K^T over all heads; pattern V takes as many again.
     """
-    return Cost(n * n * d, 1, _steps(attention_path(0, n - 1)))
+    return Cost(n * n * d, 1, len(attention_path(0, n - 1)) - 1)
 
 
 def recurrent(n: int, d: int) -> Cost:
@@ -41,7 +41,7 @@ def recurrent(n: int, d: int) -> Cost:
 
     n d^2 is the multiply-adds of one (d, d) matrix applied at each position; an LSTM has 8 such matrices.
     """
-    return Cost(n * d * d, n, _steps(recurrent_path(0, n - 1)))
+    return Cost(n * d * d, n, len(recurrent_path(0, n - 1)) - 1)
 
 
 def convolutional(n: int, d: int, k: int) -> Cost:
@@ -49,13 +49,13 @@ def convolutional(n: int, d: int, k: int) -> Cost:
 
     Products with the zero padding at both ends are counted.
     """
-    return Cost(k * n * d * d, 1, _steps(dilated_path(0, n - 1, k)))
+    return Cost(k * n * d * d, 1, len(dilated_path(0, n - 1, k)) - 1)
 
 
 def restricted(n: int, d: int, r: int) -> Cost:
     """r n d operations, 1 sequential, path about 2 n / r: each position attends to r neighbours around it, or to all n
     if n < r."""
-    return Cost(min(r, n) * n * d, 1, _steps(restricted_path(0, n - 1, r)))
+    return Cost(min(r, n) * n * d, 1, len(restricted_path(0, n - 1, r)) - 1)
 
 
 def layer_costs(n: int, d: int, k: int, r: int) -> Mapping[str, Cost]:
@@ -138,17 +138,9 @@ def paths(first: int, second: int, k: int, r: int) -> Mapping[str, list[Node]]:
     }
 
 
-def _steps(path: list[Node]) -> int:
-    return len(path) - 1
-
-
 def windows(routes: Mapping[str, list[Node]], n: int, k: int, r: int) -> Mapping[str, list[list[int]]]:
-    """What a position of each layer reads, as offsets from itself; a recurrent layer, left out, reads its last state.
-
-    Args:
-        routes: from `paths`; they determine the number of layers.
-        n: length of the sequence.
-    """
+    """What a position of each layer reads, as offsets from itself, in a sequence of length n; a recurrent layer, left
+    out, reads its last state. The routes are from `paths`; they determine the number of layers."""
     layers = {name: len(nodes) - 1 for name, nodes in routes.items()}
     return {
         "Self-attention": [list(range(1 - n, n))],

@@ -167,13 +167,10 @@ class Checkpoint:
         return (torch.from_numpy(final.astype(np.float64)) @ weight.T).numpy()
 
     def logit_direction(self, token: int, final: Array) -> tuple[Array, float]:
-        """A vector (d_model,) and a number: the logit of `token` is `final` times the vector plus the number.
+        """A vector (d_model,) and a number: the logit of `token` is `final`, (d_model,) after the last norm, times the
+        vector plus the number.
 
         Before a soft cap. Where a head has layers of its own, the vector is the logit's gradient at `final`.
-
-        Args:
-            token: id.
-            final: (d_model,), after the last norm.
 
         Raises:
             ValueError: it is not known how the logits are computed.

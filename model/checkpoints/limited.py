@@ -27,12 +27,8 @@ class Exceeded(Refusal):
 
 
 def fill_in(template: str, facts: Mapping[str, Any], chats: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """The text that a chat template makes of each chat.
-
-    Args:
-        template: in Jinja's language.
-        facts: what the template may name besides, such as `bos_token`.
-        chats: `messages` and `add_generation_prompt` of each.
+    """The text that a chat template in Jinja's language makes of each chat, its `messages` and `add_generation_prompt`;
+    facts are what the template may name besides, such as `bos_token`.
 
     Raises:
         Exceeded: it takes too long, or too much memory.
@@ -48,11 +44,7 @@ def _filled_in(task: str) -> tuple[str, ...]:
 
 
 def try_tokenizer(path: Path, size: int) -> None:
-    """Read some texts with a tokenizer.json.
-
-    Args:
-        path: of the file.
-        size: bytes of it, of which a large vocabulary takes time to read.
+    """Read some texts with a tokenizer.json of so many bytes, of which a large vocabulary takes time to read.
 
     Raises:
         Exceeded: that takes too long, or too much memory; or its steps could make much of a short text.

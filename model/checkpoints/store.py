@@ -192,10 +192,8 @@ def _is_folder(name: str) -> bool:
 
 def offer_models(names: Sequence[str], download: bool = False) -> None:
     """Offer these models besides those that ATTENTION_EXPLORER_MODELS names; only for the person who starts the app.
-
-    Args:
-        names: folders, or names in the local Hugging Face cache.
-        download: bring those that are in neither into the cache, once, now.
+    They are folders, or names in the local Hugging Face cache, into which `download` brings those that are in neither,
+    once, now.
 
     Raises:
         CheckpointError: transformers is missing, or a model could not be downloaded.
@@ -251,11 +249,7 @@ def _hugging_face(name: str) -> ModuleType:
 
 
 def checkpoint_with_hash(name: str, weights: str) -> str:
-    """The name of a checkpoint that can be opened here and has these weights.
-
-    Args:
-        name: looked at first.
-        weights: their SHA-256.
+    """The name of a checkpoint that can be opened here and has the weights of this SHA-256; `name` is looked at first.
 
     Raises:
         CheckpointError: there is none.
@@ -460,12 +454,8 @@ def stamp_of(folder: Path) -> tuple[tuple[str, int, int], ...]:
 
 
 def load_weights(model: Network, path: Path, folder: Path | None = None) -> None:
-    """Fill `model` from a safetensors file with exactly the model's tensor names and shapes.
-
-    Args:
-        model: whose weights are replaced.
-        path: of the file.
-        folder: of the checkpoint; None: the one that the file stands in.
+    """Fill `model` from a safetensors file with exactly the model's tensor names and shapes; without the checkpoint's
+    folder, it is the one that the file stands in.
 
     Raises:
         CheckpointError: the file cannot be read, or a tensor is missing, unknown, misshapen or not finite.

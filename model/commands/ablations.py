@@ -6,7 +6,6 @@ python -m model.commands.ablations --train FILE --dev FILE --out FOLDER --gather
 A run that is finished is skipped and one that was stopped is continued, so the same command goes on after any stop.
 """
 
-import argparse
 import math
 import shutil
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -20,7 +19,7 @@ from model import train
 from model.background.studies import ROWS as STUDY_ROWS
 from model.background.studies import WARMUP
 from model.checkpoints.store import load_checkpoint
-from model.command_line import run_command, whole_number
+from model.command_line import command_parser, run_command, whole_number
 from model.training.small import write_table
 
 STEPS = 1200
@@ -36,7 +35,7 @@ SHIPPED = ("config.json", "tokenizer.model", "model.safetensors", "log.csv")
 
 def main(arguments: list[str] | None = None) -> None:
     """Train every row with seed 0, then every row with seed 1, and so on; gather after each run."""
-    parser = argparse.ArgumentParser(prog="python -m model.commands.ablations", description="Train our own Table 3.")
+    parser = command_parser("commands.ablations", "Train our own Table 3.")
     parser.add_argument("--train", required=True, metavar="FILE", help="lines of source<TAB>target")
     parser.add_argument("--dev", required=True, metavar="FILE", help="the same; what every run is scored on")
     parser.add_argument("--out", type=Path, required=True, help="folder of the runs")

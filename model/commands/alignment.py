@@ -8,10 +8,10 @@ translation, with each row taken for the word that it predicts and for the one t
 `alignment_heads` as Whisper's configurations have it, and what CTranslate2's converters take.
 """
 
-import argparse
 import json
 import shlex
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from model.analysis.heads.silver_alignments import METHOD, silver_alignments
 from model.checkpoints.files import atomic_write
 from model.checkpoints.store import DEFAULT_CHECKPOINT, load_checkpoint
 from model.checkpoints.translator import Translator
-from model.command_line import run_command, whole_number
+from model.command_line import command_parser, run_command, whole_number
 from model.trace import Array
 from model.training.data import read_pairs
 
@@ -49,7 +49,7 @@ class Reference:
     """more sentence pairs for the statistical model to learn from"""
 
 
-def read_reference(args: argparse.Namespace) -> Reference:
+def read_reference(args: Namespace) -> Reference:
     """What --gold, --data and --align-with say.
 
     Raises:
@@ -142,9 +142,7 @@ def _places(heads: Sequence[alignments.AlignmentHead]) -> list[list[int]]:
 def main(arguments: list[str] | None = None) -> None:
     """Print the error rate of every head, and the list of those that align; with --json write them to a file."""
     words = sys.argv[1:] if arguments is None else arguments
-    parser = argparse.ArgumentParser(
-        prog="python -m model.commands.alignment", description="Find the heads of cross-attention that align words."
-    )
+    parser = command_parser("commands.alignment", "Find the heads of cross-attention that align words.")
     parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT, help="name or folder (default: %(default)s)")
     parser.add_argument("--data", type=Path, help="lines of source<TAB>target; plain, .gz or .xz")
     parser.add_argument(

@@ -28,7 +28,7 @@ from model.checkpoints.files import atomic_write
 from model.checkpoints.snapshots import open_snapshot
 from model.checkpoints.store import check_own, load_checkpoint
 from model.checkpoints.translator import Translator
-from model.command_line import real_number, run_command, whole_number
+from model.command_line import command_parser, real_number, run_command, whole_number
 from model.evaluate import RESAMPLES, Measured, score_texts, score_translations
 from model.trace import Array, Trace
 from model.training.data import read_lines, read_pairs, read_texts
@@ -191,15 +191,8 @@ def report(
     beam_size: int = 4,
     names: tuple[str, str] | None = None,
 ) -> Report:
-    """Compare two models of one architecture.
-
-    Args:
-        before, after: opened; `after` may be `before`.
-        texts: one or more.
-        references: of a translator, as many as texts; none: no scores.
-        traced: on how many texts the two are compared inside.
-        beam_size: of the translations.
-        names: for the tables; None: the checkpoints'.
+    """Compare two models of one architecture, which may be one; on the first `traced` texts inside. Without references,
+    as many as texts, there are no scores. The names are for the tables; without them they are the checkpoints'.
 
     Raises:
         ValueError: the two have other parameters or tokens, or there is no text.
@@ -303,9 +296,7 @@ def html_report(found: Report, failures: Sequence[str] = ()) -> str:
 
 def compare_runs(arguments: list[str] | None = None) -> int:
     """Print what differs between two saved runs; 1 if anything does and --fail-on-diff was given."""
-    parser = argparse.ArgumentParser(
-        prog="python -m model.commands.compare", description="Compare the files of two runs."
-    )
+    parser = command_parser("commands.compare", "Compare the files of two runs.")
     parser.add_argument("before", help="file that trace.save() wrote")
     parser.add_argument("after")
     about = "share of the largest number of each array by which it may differ (default: %(default)g)"
@@ -333,7 +324,7 @@ def compare_models(arguments: list[str] | None = None) -> int:
     about = (
         "Compare two models of one architecture: NAME, folder, NAME@STEP, NAME:bf16 or NAME:int8; or two .npz files."
     )
-    parser = argparse.ArgumentParser(prog="python -m model.commands.compare", description=about)
+    parser = command_parser("commands.compare", about)
     parser.add_argument("before", metavar="A")
     parser.add_argument("after", metavar="B")
     parser.add_argument(

@@ -3,25 +3,23 @@
 python -m model.commands.curves --out checkpoints/studies/scaling.csv RUN...
 """
 
-import argparse
 from pathlib import Path
 
 import pandas as pd
 
-from model.checkpoints.files import atomic_write
 from model.checkpoints.store import load_checkpoint
-from model.command_line import run_command
+from model.command_line import command_parser, run_command
+from model.training.small import write_table
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Write the table; the folders of the runs are named as the runs should be."""
-    parser = argparse.ArgumentParser(prog="python -m model.commands.curves", description="Gather logs of runs.")
+    parser = command_parser("commands.curves", "Gather logs of runs.")
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of a run")
     parser.add_argument("--out", type=Path, required=True, help="the CSV to write")
     args = parser.parse_args(arguments)
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(args.out) as path:
-        pd.concat(map(read_curve, args.runs)).to_csv(path, index=False, float_format="%.6g")
+    write_table(args.out, pd.concat(map(read_curve, args.runs)), digits=6)
 
 
 def read_curve(run: Path) -> pd.DataFrame:

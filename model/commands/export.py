@@ -8,7 +8,6 @@ does, up to rounding. It ends with a program that translates with the folder. Wh
 transformers (model/checkpoints/huggingface-requirements.txt) or ctranslate2 (model/commands/export-requirements.txt).
 """
 
-import argparse
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from torch import Tensor, nn
 from model.checkpoints.store import DEFAULT_CHECKPOINT, check_own, load_checkpoint
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
-from model.command_line import run_command
+from model.command_line import command_parser, run_command
 from model.network.attention import MultiHeadAttention
 from model.network.config import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, TransformerConfig
 from model.network.encoder_decoder import Transformer
@@ -304,9 +303,7 @@ print(tokenizer.decode(result.hypotheses[0]))
 
 def main(arguments: list[str] | None = None) -> None:
     """Write a translator into a new folder, and print a program that translates with it."""
-    parser = argparse.ArgumentParser(
-        prog="python -m model.commands.export", description="A translator for other tools."
-    )
+    parser = command_parser("commands.export", "A translator for other tools.")
     parser.add_argument("--checkpoint", default=DEFAULT_CHECKPOINT, help="name or folder (default: %(default)s)")
     parser.add_argument("--format", choices=FORMATS, default="marian", help="(default: %(default)s)")
     parser.add_argument("--out", type=Path, required=True, help="folder that does not exist, or is empty")

@@ -10,13 +10,13 @@ silver parses. A run that was stopped goes on where it was. `--draw FILE` only w
 model/commands/silver_parses.py.
 """
 
-import argparse
 import hashlib
 import json
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -31,7 +31,7 @@ from model.analysis.heads.tally import Tally
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import check_own, checkpoint_path, load_checkpoint
 from model.checkpoints.translator import Translator
-from model.command_line import run_command, whole_number
+from model.command_line import command_parser, run_command, whole_number
 from model.commands.mixture import fold
 from model.needs import Need
 from model.training.data import read_lines, read_pairs, read_texts
@@ -97,10 +97,8 @@ def main(arguments: list[str] | None = None) -> None:
     shutil.rmtree(folder)
 
 
-def _parse(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m model.commands.head_scores", description="Measure heads over sentences."
-    )
+def _parse(words: list[str]) -> Namespace:
+    parser = command_parser("commands.head_scores", "Measure heads over sentences.")
     parser.add_argument("--checkpoint", required=True, help="its name")
     parser.add_argument("--data", required=True, help="lines of text, for a translator also source<TAB>target")
     parser.add_argument("--of", required=True, help="what the sentences are, for the screen")
@@ -166,9 +164,10 @@ def measure(opened: Checkpoint, sentences: Sentences, folder: Path) -> Tally:
     read = [sentences.texts, sentences.written, len(sentences.links), sorted(sentences.parses.items())]
     key = _key(opened, ["in halves", *read])
     tally.resume(key, [text[0] for text in sentences.texts])
-    for block in tqdm(list(_blocks(tally.runs, len(sentences.texts))), "measuring", unit="block", disable=None):
+    count = len(sentences.texts)
+    for first in tqdm(range(tally.runs, count, BLOCK), "measuring", unit="block", disable=None):
         began = perf_counter()
-        for number in block:
+        for number in range(first, min(first + BLOCK, count)):
             text = sentences.texts[number]
             start = perf_counter()
             # A language model gets an empty continuation: it need not look for its next token.
@@ -187,11 +186,6 @@ def measure(opened: Checkpoint, sentences: Sentences, folder: Path) -> Tally:
 def writes(opened: Checkpoint) -> bool:
     """Whether it is a language model, which could write on."""
     return Need.LANGUAGE_MODEL in opened.features
-
-
-def _blocks(done: int, count: int) -> Iterator[range]:
-    for start in range(done, count, BLOCK):
-        yield range(start, min(start + BLOCK, count))
 
 
 def _key(opened: Checkpoint, what: object) -> str:

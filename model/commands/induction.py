@@ -7,7 +7,6 @@ Olsson et al. (2022) describe what forms: a head of the first layer copies into 
 of the second finds the place whose copy is the row's own token, and so attends to what followed it last time.
 """
 
-import argparse
 import itertools
 import math
 import time
@@ -28,7 +27,7 @@ from model.checkpoints.language_model import LanguageModel
 from model.checkpoints.snapshots import snapshot_path
 from model.checkpoints.store import save_checkpoint, save_weights
 from model.checkpoints.tokenizer import Tokenizer, train_tokenizer
-from model.command_line import run_command, whole_number
+from model.command_line import command_parser, run_command, whole_number
 from model.network.config import BOS, PRESETS
 from model.network.families import new_network
 from model.training.schedule import cooldown
@@ -50,9 +49,7 @@ SNAPSHOTS = (0, 2, 4, 5, 6, 7, 10, 20)
 
 def main(arguments: list[str] | None = None) -> None:
     """Train, measure, save."""
-    parser = argparse.ArgumentParser(
-        prog="python -m model.commands.induction", description="An induction head forms in a small language model."
-    )
+    parser = command_parser("commands.induction", "An induction head forms in a small language model.")
     parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoint, its snapshots and tables")
     parser.add_argument("--steps", type=whole_number(1), default=STEPS)
     parser.add_argument("--seed", type=int, default=0)

@@ -3,7 +3,6 @@
 Each file is written without what must not be learned, and once more as people type it; greetings and copies are added.
 """
 
-import argparse
 import hashlib
 import random
 import re
@@ -12,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from string import ascii_lowercase
 
-from model.command_line import run_command, whole_number
+from model.command_line import command_parser, run_command, whole_number
 from model.training.data import read_pairs
 
 PairOfTexts = tuple[str, str]
@@ -38,7 +37,7 @@ KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm", "qwertz")
 
 def main(arguments: list[str] | None = None) -> None:
     """Write the files of the mixture, and held-out.tsv."""
-    parser = argparse.ArgumentParser(prog="python -m model.commands.mixture", description="Pairs for what people type.")
+    parser = command_parser("commands.mixture", "Pairs for what people type.")
     parser.add_argument("--train", nargs="+", type=Path, required=True, help="lines of source<TAB>target")
     parser.add_argument(
         "--without", nargs="+", type=Path, required=True, help="leave out pairs with the sources of these"

@@ -5,7 +5,6 @@ that is finished is skipped, so the same command goes on after a stop; `--runs p
 alone.
 """
 
-import argparse
 import copy
 import math
 import shutil
@@ -16,7 +15,7 @@ import pandas as pd
 import torch
 
 from model.background.studies import DEPTHS, GRADIENTS, LETTERS_STEPS, NORMS, PLACEMENTS, WITHOUT, letters_run
-from model.command_line import run_command
+from model.command_line import command_parser, run_command
 from model.commands.ablations import SHIPPED
 from model.train import new_trainer
 from model.training import reversal_task
@@ -50,9 +49,7 @@ LOGGED = ["step", "learning_rate", "train_loss", "dev_loss", "dev_exact"]
 
 def main(arguments: list[str] | None = None) -> None:
     """Train every way that is not finished, and gather after each."""
-    parser = argparse.ArgumentParser(
-        prog="python -m model.commands.norm_and_residual", description="Without norm, without residual, in deep stacks."
-    )
+    parser = command_parser("commands.norm_and_residual", "Without norm, without residual, in deep stacks.")
     parser.add_argument("--out", type=Path, required=True, help="folder of the runs")
     parser.add_argument("--gather", type=Path, required=True, metavar="FOLDER", help="tables and weights go there")
     parser.add_argument("--runs", nargs="+", choices=RUNS, default=[*RUNS], metavar="RUN", help="which (default: all)")

@@ -39,14 +39,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def draw_texts(count: int, pairs: int, questions: int, numbers: torch.Generator) -> Tensor:
-    """Ids (text, position) of random texts: pairs with different letters, then some of them again in any order.
-
-    Args:
-        count: of texts.
-        pairs: of a letter and a digit, at most as many as there are letters.
-        questions: pairs that come again, at most all.
-        numbers: where the random ones come from.
-    """
+    """Ids (text, position) of `count` random texts: pairs with different letters, at most as many as there are letters,
+    then `questions`, some or all of them again in any order."""
     keys = torch.rand(count, len(recall.KEYS), generator=numbers).argsort(dim=1)[:, :pairs]
     values = torch.randint(len(recall.VALUES), (count, pairs), generator=numbers) + len(recall.KEYS)
     asked = torch.rand(count, pairs, generator=numbers).argsort(dim=1)[:, :questions]

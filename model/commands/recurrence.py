@@ -17,7 +17,7 @@ from model.checkpoints.store import save_weights
 from model.command_line import run_command
 from model.training.reversal_task import reversals
 from model.training.schedule import cooldown
-from model.training.small import read_options, round_weights, take_step
+from model.training.small import read_options, round_weights, take_step, write_table
 
 SEEDS = (0, 1, 2)
 STEPS, WARMUP, BATCH = 2500, 250, 64
@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> None:
                 for measure, values in measured.items()
                 for at, value in values.items()
             ]
-            pd.DataFrame(rows).to_csv(args.out / recurrence.RESULTS, index=False, float_format="%.6g")
+            write_table(args.out / recurrence.RESULTS, pd.DataFrame(rows), digits=6)
             if seed == SEEDS[0]:
                 save_weights(args.out / f"{name}.safetensors", dict(model.named_parameters()))
 
@@ -75,15 +75,8 @@ def texts_by_length(known: Collection[str]) -> dict[int, list[str]]:
 
 
 def train(model: nn.Module, texts: Mapping[int, list[str]], steps: int, peak_rate: float, seed: int) -> None:
-    """Adam with warm-up and linear decay to 0; each batch has texts of one length. Rounds the weights to fp16 at last.
-
-    Args:
-        model: any of the LETTER_MODELS.
-        texts: by length.
-        steps: batches.
-        peak_rate: of learning, at the end of the warm-up.
-        seed: decides the batches.
-    """
+    """Adam with warm-up up to the peak rate and linear decay to 0; each batch has texts of one length, which the seed
+    decides. Rounds the weights to fp16 at last."""
     rng = random.Random(seed)
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
     for step in range(steps):

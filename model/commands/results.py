@@ -6,7 +6,6 @@ Nothing is measured here. Parameters follow from config.json, the rest stands in
 tables; what a score is held against is named with the command that measured it.
 """
 
-import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from model.background.sizes import count_parameters
 from model.beside import read_beside
 from model.checkpoints.card import in_digits, read_card
 from model.checkpoints.store import checkpoint_folder, stored_config
-from model.command_line import run_command
+from model.command_line import command_parser, run_command
 
 PAGE = Path(__file__).parents[2] / "docs" / "results.md"
 FAMILIES = {"encoder_decoder": "encoder-decoder", "decoder": "decoder-only", "encoder": "encoder-only"}
@@ -40,9 +39,7 @@ YARDSTICKS = {name: Yardstick(**row) for name, row in read_beside(__file__).item
 
 def main(arguments: list[str] | None = None) -> None:
     """Write the page."""
-    argparse.ArgumentParser(prog="python -m model.commands.results", description="Write docs/results.md.").parse_args(
-        arguments
-    )
+    command_parser("commands.results", "Write docs/results.md.").parse_args(arguments)
     PAGE.write_text(results_page(), encoding="utf-8")
 
 

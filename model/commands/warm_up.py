@@ -3,7 +3,6 @@
 `python -m model.commands.warm_up --out checkpoints/studies/warm_up.csv` trains each way with three seeds.
 """
 
-import argparse
 from collections.abc import Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
@@ -16,7 +15,7 @@ import torch
 
 from model.analysis.inside.warm_up import update_sizes
 from model.background.studies import LETTERS_WARMUP
-from model.command_line import run_command, whole_number
+from model.command_line import command_parser, run_command, whole_number
 from model.train import new_trainer
 from model.training import reversal_task
 from model.training.small import write_table
@@ -36,7 +35,7 @@ MEASURED = sorted({round(10 ** (power / 6)) for power in range(25)})
 
 def main(arguments: list[str] | None = None) -> None:
     """Train every way with seed 0, then with seed 1, and so on; write the table after each run."""
-    parser = argparse.ArgumentParser(prog="python -m model.commands.warm_up", description="With and without warm-up.")
+    parser = command_parser("commands.warm_up", "With and without warm-up.")
     parser.add_argument("--out", type=Path, required=True, help="the CSV to write")
     parser.add_argument("--seeds", type=whole_number(1), default=len(SEEDS), help="runs of each way (default: 3)")
     parser.add_argument(

@@ -79,14 +79,9 @@ def beam_tree(
 ) -> BeamTree:
     """Search translations or continuations of `source` and keep every candidate of every step.
 
-    Interventions of a surrounding `applied` block take part; with the cache they must be position-free.
-
-    Args:
-        model: in evaluation mode.
-        source: as in `Steps`.
-        beam_size: prefixes kept at each step.
-        max_new_tokens: maximum length of a continuation; a translation's follows from its source.
-        use_cache: False recomputes the whole prefix at every step.
+    Interventions of a surrounding `applied` block take part; with the cache they must be position-free. A continuation
+    is at most `max_new_tokens` long; a translation's length follows from its source. Other arguments as in
+    `beam_search`.
     """
     read_kind = "cross" if model.config.n_encoder_layers else "decoder_self"
     paths = [f"{path}.pattern" for (kind, _), (path, _) in model.attentions().items() if kind == read_kind]

@@ -13,12 +13,8 @@ _ENDS = re.compile(
 
 
 def split_sentences(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """The sentences of `text`, each with its trailing space; joined, they are `text` again.
-
-    Args:
-        text: anything.
-        fits: whether a part is short enough. A sentence that is not is halved, at a space if it has one.
-    """
+    """The sentences of `text`, each with its trailing space; joined, they are `text` again. A sentence that is not
+    short enough, as `fits` says, is halved, at a space if it has one."""
     bounds = [0, *(match.end() for match in _ENDS.finditer(text)), len(text)]
     sentences = [text[start:end] for start, end in pairwise(bounds) if start < end]
     return [part for sentence in sentences for part in _halve(sentence, fits)]

@@ -45,11 +45,8 @@ class SampleStep:
 
 
 def sampling_distribution(logits: Tensor, sampling: Sampling) -> Tensor:
-    """softmax(logits / temperature), then top-k, then top-p, renormalised after each.
-
-    Args:
-        logits: (..., vocabulary); -inf rules a token out.
-        sampling: temperature, top-k and top-p.
+    """softmax(logits / temperature), then top-k, then top-p, renormalised after each; of (..., vocabulary), where -inf
+    rules a token out.
 
     Returns:
         (..., vocabulary), in double precision; exactly 0 where a token was removed.

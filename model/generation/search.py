@@ -120,12 +120,8 @@ class Candidate(NamedTuple):
 def beam_steps(
     steps: Steps, limits: Sequence[int], beam_size: int, prefix: Sequence[int] = ()
 ) -> Iterator[tuple[dict[int, list[Candidate]], Tensor]]:
-    """The beam search itself, one step at a time. A sentence whose search is over leaves the batch.
-
-    Args:
-        steps: `beam_size` prefixes per sentence.
-        limits: maximum number of tokens for each sentence.
-        beam_size, prefix: as in `beam_search`.
+    """The beam search itself, one step at a time, of `beam_size` prefixes for each sentence. A sentence whose search is
+    over leaves the batch. `limits`: maximum number of tokens for each; `prefix` as in `beam_search`.
 
     Yields:
         sentence -> its 2 * beam_size most probable candidates, best first; and log p(next token), (row, vocabulary).

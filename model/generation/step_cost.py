@@ -39,17 +39,9 @@ def cached_step(config: TransformerConfig, n_src: int, length: int) -> int:
 def time_steps(
     model: Network, source: Sequence[int], n_steps: int, use_cache: bool
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Time each step of greedy decoding. </s> is ruled out so that the sentence reaches the full length.
-
-    Args:
-        model: in evaluation mode; its own layers are timed, not their fast copy.
-        source: as in `Steps`.
-        n_steps: how many tokens to generate; fewer if the model has fewer positions.
-        use_cache: False recomputes the whole prefix at every step.
-
-    Returns:
-        the tokens, and the seconds that each took.
-    """
+    """The tokens of `n_steps` of greedy decoding, or of as many as the model has positions, and the seconds that each
+    took; by its own layers, not their fast copy. </s> is ruled out so that the sentence reaches the full length.
+    `source` and `use_cache` as in `Steps`."""
     steps = steps_of(model)(model, [source], use_cache=use_cache)
     tokens: list[int] = []
     seconds: list[float] = []

@@ -95,12 +95,9 @@ class HeadGate(Addressed):
 
 
 def gate_z(path: str, gate: Callable[[Tensor], Tensor], mode: str) -> Edit:
-    """An edit of z, (batch, heads, query, d_k), at the hook point `path`.
+    """An edit of z, (batch, heads, query, d_k), at the hook point `path`, which decides which positions a mean is over.
 
-    Args:
-        path: of the hook point; it decides which positions a mean is over.
-        gate: z -> factor of z, broadcastable to it.
-        mode: "zero", or "mean" to replace what is removed by the head's mean.
+    `gate` gives the factor of z, broadcastable to it. With mode "mean" the head's mean replaces what is removed.
     """
 
     def zero(z: Tensor) -> Tensor:

@@ -57,12 +57,8 @@ SAID: Mapping[type, str] = {
 
 
 def describe(intervention: Intervention, model: Network | None = None) -> Sentence:
-    """One sentence: what is changed, and where. Numbers count from 0, as everywhere on screen.
-
-    Args:
-        intervention: what is described.
-        model: that it changes; None: one whose scores are divided by the square root of d_k, as the paper's.
-    """
+    """One sentence: what is changed, and where. Numbers count from 0, as everywhere on screen. Without a model, it is
+    one whose scores are divided by the square root of d_k, as the paper's."""
     place, said = _place(intervention), SAID.get(type(intervention))
     match intervention:
         case Unscaled():
@@ -247,12 +243,8 @@ def _positions(positions: Sequence[int | str]) -> Sentence:
 
 
 def place_in_words(intervention: Intervention, short: bool = False) -> Sentence:
-    """On which attentions an intervention acts: `cross-attention, layer 3, head 0`, `every attention`.
-
-    Args:
-        intervention: that acts.
-        short: call the kinds as the sidebar does: `Cross, layer 3, head 0`.
-    """
+    """On which attentions an intervention acts: `cross-attention, layer 3, head 0`, `every attention`; in `short` the
+    kinds are called as in the sidebar: `Cross, layer 3, head 0`."""
     kind, layer, head = (getattr(intervention, name, None) for name in ("kind", "layer", "head"))
     if short and kind:
         return _at(sentence(KIND_TITLES[kind].removesuffix("-attention")), layer, head)

@@ -1,5 +1,6 @@
 """Changes to the mask: which keys a query may attend to (paper, section 3.2.3)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -8,6 +9,7 @@ from torch import Tensor
 
 from model.hooks import Edit
 from model.interventions.base import Addressed, at_attentions, check_positions
+from model.kinds import Kind
 from model.language import Refusal
 from model.network.masks import pattern_mask
 from model.network.network import Network
@@ -90,13 +92,7 @@ class ForbidSource(Addressed):
         kinds = [kind for kind in model.kinds if kind.keys == "encoder" and self.kind in (None, kind.name)]
         if not kinds:
             raise Refusal("the model has no source: it reads a single text")
-        # A layer that only the deeper of the two stacks has is addressed there alone.
-        kinds = [kind for kind in kinds if self.layer is None or self.layer in kind.layers] or kinds
-        return {
-            path: edit
-            for kind in kinds
-            for path, edit in at_attentions(model, "mask", kind.name, self.layer, self.head, forbid).items()
-        }
+        return _at_kinds(model, kinds, self.layer, self.head, forbid)
 
 
 @dataclass(frozen=True)
@@ -156,14 +152,9 @@ class PatternMask(Addressed):
             return mask & self.cells(*mask.shape[2:], mask.device)
 
         kinds = [kind for kind in model.kinds if not kind.crosses and self.kind in (None, kind.name)]
-        # A layer that only the deeper of the two stacks has is addressed there alone.
-        kinds = [kind for kind in kinds if self.layer is None or self.layer in kind.layers] or kinds
-        names = [kind.name for kind in kinds] or [self.kind]
-        return {
-            path: edit
-            for name in names
-            for path, edit in at_attentions(model, "mask", name, self.layer, None, keep).items()
-        }
+        if not kinds:
+            return at_attentions(model, "mask", self.kind, self.layer, None, keep)
+        return _at_kinds(model, kinds, self.layer, None, keep)
 
 
 @dataclass(frozen=True)
@@ -179,3 +170,12 @@ class LiftCausalMask(Addressed):
             return mask.any(dim=-2, keepdim=True).expand_as(mask)
 
         return at_attentions(model, "mask", "decoder_self", self.layer, None, lift)
+
+
+def _at_kinds(
+    model: Network, kinds: Sequence[Kind], layer: int | None, head: int | None, edit: Edit
+) -> dict[str, Edit]:
+    """A layer that only the deeper of the two stacks has is addressed there alone."""
+    found = [kind for kind in kinds if layer is None or layer in kind.layers] or kinds
+    edits = [at_attentions(model, "mask", kind.name, layer, head, edit) for kind in found]
+    return {path: one for of_kind in edits for path, one in of_kind.items()}

@@ -29,10 +29,7 @@ class Dropout(nn.Module):
 def draw_factors(shape: torch.Size, rate: float, numbers: torch.Generator | None = None) -> Tensor:
     """What dropout on a CPU multiplies each element by: 0, or 1 / (1 - rate) with the rate in 256ths.
 
-    Args:
-        shape: of what is multiplied.
-        rate: share of the elements that become 0.
-        numbers: where the random ones come from; None: torch's own generator, which all threads share.
+    The random numbers come from `numbers`, or from torch's own generator, which all threads share.
     """
     threshold, count = min(round(256 * rate), 255), math.prod(shape)
     words = torch.empty(-(-count // 8), dtype=torch.int64)

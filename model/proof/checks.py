@@ -167,7 +167,7 @@ def _embedded_chain(opened: Checkpoint, changes: Changes, stream: Stream) -> Ite
     embedding, embedded, ids = opened.model.embeddings[stream.name], stream.embedded, list(stream.tokens.ids)
     place, path = f"{stream.name} input", EMBEDDINGS[stream.name]
     if embedding.known:
-        computed = _double(embedding.tokens.weight[ids]) * embedding.scale
+        computed = embedding.tokens.weight[ids].detach().cpu().double().numpy() * embedding.scale
         yield Link(place, "embedding", _changed(changes, f"{path}.embedding", computed), embedded.embedding)
     if (rows := opened.positional_rows(stream)) is not None:
         positional = rows.astype(np.float64)
@@ -272,7 +272,3 @@ def _linear(linear: nn.Linear, x: Array) -> Tensor:
 def _multiply(left: Array, right: Array) -> Array:
     """The product of matrices in double precision; PyTorch's, which keeps to the cores that a run may use."""
     return torch.matmul(*(torch.from_numpy(each.astype(np.float64)) for each in (left, right))).numpy()
-
-
-def _double(tensor: Tensor) -> Array:
-    return tensor.detach().cpu().double().numpy()

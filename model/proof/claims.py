@@ -135,11 +135,7 @@ def measure_claim(claim: Claim, case: Case, double: Case) -> Measurement:
 
 
 def measure_claims(case: Case, claims: Sequence[Claim]) -> Iterator[tuple[float, dict[Claim, Measurement]]]:
-    """Measure claims one after another.
-
-    Yields:
-        the share that is done, and the measurements so far.
-    """
+    """Measure claims one after another; yields the share that is done, and the measurements so far."""
     double, measured = double_case(case), {}
     for number, claim in enumerate(claims, start=1):
         measured[claim] = measure_claim(claim, case, double)

@@ -89,11 +89,8 @@ def read_lines(path: Path | str) -> list[str]:
 
 
 def decode_lines(file: Iterable[bytes], name: str) -> list[str]:
-    """UTF-8 lines without their ends, and without the mark that some editors put before the first one.
-
-    Args:
-        file: lines of bytes, each with the line feed that ends it.
-        name: of the file, for the message.
+    """UTF-8 lines of bytes without their ends, and without the mark that some editors put before the first one; `name`
+    is that of the file, for the message.
 
     Raises:
         ValueError: a line is not UTF-8; the message names it.
@@ -228,12 +225,8 @@ class LineBatch:
     def of_masked_tokens(
         cls, lines: Sequence[list[int]], mask: int, vocab_size: int, seed: str, device: str = "cpu"
     ) -> "LineBatch":
-        """Pad `lines` and hide some of their tokens, drawn with `seed`: at least one in each line that has any.
-
-        Args:
-            mask: id of <mask>.
-            vocab_size: random replacements are drawn from the ids above `mask`.
-        """
+        """Pad `lines` and hide some of their tokens, drawn with `seed`: at least one in each line that has any. Behind
+        <mask>, whose id is `mask`, come those that random replacements are drawn from."""
         numbers = torch.Generator().manual_seed(random.Random(seed).getrandbits(63))
         ids = pad_batch(lines)
         text = (ids != PAD) & (ids != BOS) & (ids != EOS)

@@ -12,12 +12,9 @@ from model.trace import Array, log_probabilities
 
 
 def label_smoothed_loss(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    """Summed cross-entropy in nats against (1 - eps) one-hot + eps uniform, ignoring padding.
+    """Summed cross-entropy in nats against (1 - eps) one-hot + eps uniform, ignoring padding; the paper's eps is 0.1.
 
-    Args:
-        logits: (batch, target position, vocabulary)
-        targets: (batch, target position)
-        smoothing: eps; the paper's is 0.1.
+    Logits are (batch, target position, vocabulary), targets (batch, target position).
     """
     return F.cross_entropy(
         logits.flatten(0, 1), targets.flatten(), ignore_index=PAD, label_smoothing=smoothing, reduction="sum"
@@ -48,13 +45,9 @@ def target_entropy(vocabulary: int, smoothing: float) -> float:
 
 
 def cross_entropies(logits: Array, targets: Sequence[int], smoothing: float) -> Array:
-    """(position,) nats, in double precision: -sum_v q(v) log p(v), q the smoothed target of each position.
-
-    Args:
-        logits: (position, vocabulary)
-        targets: id of the correct token at each position.
-        smoothing: eps; 0 is the plain cross-entropy, -log p(correct token).
-    """
+    """(position,) nats, in double precision: -sum_v q(v) log p(v), q the smoothed target of each position; with eps = 0
+    the plain cross-entropy, -log p(correct token). Logits are (position, vocabulary), targets the ids of the correct
+    tokens."""
     logs = log_probabilities(logits)
     plain = -logs[np.arange(len(logs)), list(targets)]
     return (1 - smoothing) * plain - smoothing * logs.mean(axis=-1)

@@ -3,12 +3,11 @@
 `python -m model.training.reversal_task --out FOLDER` writes its data.
 """
 
-import argparse
 import random
 from pathlib import Path
 from string import ascii_lowercase
 
-from model.command_line import run_command, whole_number
+from model.command_line import command_parser, run_command, whole_number
 
 LONGEST = 8
 """maximum letters per line"""
@@ -17,9 +16,7 @@ TRAIN_LINES, DEV_LINES = 20_000, 200
 
 def main(arguments: list[str] | None = None) -> None:
     """Write train.tsv and dev.tsv, which have no line in common."""
-    parser = argparse.ArgumentParser(
-        prog="python -m model.training.reversal_task", description="Letters and their reverse."
-    )
+    parser = command_parser("training.reversal_task", "Letters and their reverse.")
     parser.add_argument("--out", type=Path, required=True, help="folder for train.tsv and dev.tsv")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--longest", type=whole_number(4), default=LONGEST, help="letters of a line (default: 8)")

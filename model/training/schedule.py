@@ -56,13 +56,8 @@ class FittedSchedule:
 
 
 def fit_schedule(steps: Array, rates: Array, d_model: int) -> FittedSchedule | None:
-    """Warm-up and factor of a log; None unless it shows both the rise and the decay of equation 3.
-
-    Args:
-        steps: (row,) increasing, from 1.
-        rates: (row,) learning rate at each.
-        d_model: width of the model.
-    """
+    """Warm-up and factor of a log, its steps increasing from 1 and the rate at each, (row,); None unless it shows both
+    the rise and the decay of equation 3."""
     usable = np.isfinite(steps) & np.isfinite(rates) & (steps >= 1) & (rates >= 0)
     steps, rates = steps[usable], rates[usable]
     rises = np.diff(rates) > 0

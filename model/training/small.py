@@ -1,6 +1,6 @@
 """What the trainings of the smallest models share; each has its own loop, and no Trainer."""
 
-import argparse
+from argparse import Namespace
 from pathlib import Path
 
 import pandas as pd
@@ -9,15 +9,15 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from model.checkpoints.files import atomic_write
-from model.command_line import whole_number
+from model.command_line import command_parser, whole_number
 
 LONGEST_GRADIENT = 1.0
 """of all weights together; a longer one is scaled down to it"""
 
 
-def read_options(command: str, arguments: list[str] | None, description: str, steps: int) -> argparse.Namespace:
+def read_options(command: str, arguments: list[str] | None, description: str, steps: int) -> Namespace:
     """--out, a folder that is there from now on, and --steps of a command of model.commands; in one thread."""
-    parser = argparse.ArgumentParser(prog=f"python -m model.commands.{command}", description=description)
+    parser = command_parser(f"commands.{command}", description)
     parser.add_argument("--out", type=Path, required=True, help="folder of what it writes")
     parser.add_argument("--steps", type=whole_number(1), default=steps, help="of each model (default: %(default)s)")
     args = parser.parse_args(arguments)
@@ -42,7 +42,7 @@ def round_weights(model: nn.Module) -> None:
         parameter.data.copy_(parameter.data.half())
 
 
-def write_table(path: Path, table: pd.DataFrame) -> None:
+def write_table(path: Path, table: pd.DataFrame, digits: int = 5) -> None:
     """A CSV with the first digits of each number, complete at any moment."""
     with atomic_write(path) as temporary:
-        table.to_csv(temporary, index=False, float_format="%.5g")
+        table.to_csv(temporary, index=False, float_format=f"%.{digits}g")

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from model.checkpoints.files import atomic_write
+from model.checkpoints.snapshots import snapshot_path
 from model.checkpoints.store import save_checkpoint, save_weights
 from model.checkpoints.tokenizer import Tokenizer
 from model.network.batch import token_batches, without_padding
@@ -31,6 +32,7 @@ from model.training.data import Text, sample_epoch
 from model.training.loss import label_smoothed_loss
 from model.training.schedule import cooldown, noam
 from model.training.score_clip import ScoreClip
+from model.training.small import write_table
 from model.training.tasks import TASKS
 
 SNAPSHOT_STEPS = (0, 10, 32, 100, 316, 1000, 3162, 10_000, 31_623, 100_000)
@@ -314,16 +316,15 @@ class Trainer:
             old.unlink()
 
     def _snapshot(self) -> None:
-        folder = self.folder / "snapshots"
-        folder.mkdir(parents=True, exist_ok=True)
-        save_weights(folder / f"step-{self.progress.step:06}.safetensors", self.model.weights())
+        path = snapshot_path(self.folder, self.progress.step)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_weights(path, self.model.weights())
 
     def _log(self, row: dict[str, float]) -> None:
         path = self.folder / "log.csv"
         earlier = pd.read_csv(path) if path.exists() else pd.DataFrame()
         earlier = earlier[earlier["step"] < row["step"]] if len(earlier) else earlier
-        with atomic_write(path) as temporary:
-            pd.concat([earlier, pd.DataFrame([row])]).to_csv(temporary, index=False, float_format="%.6g")
+        write_table(path, pd.concat([earlier, pd.DataFrame([row])]), digits=6)
 
     def save(self) -> None:
         """Replace the state on disk: weights, the optimizers' moments and progress."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from model.analysis.distributions import ratio
 from model.trace import Array, Trace
 
 
@@ -23,7 +24,7 @@ def alignment_scores(trace: Trace, layer: int) -> Array:
         return np.zeros(len(pattern))
     weights = pattern[:, predicted][:, :, read].astype(float)
     given, received = weights.max(axis=2).mean(axis=1), weights.max(axis=1).mean(axis=1)
-    return np.divide(2 * given * received, given + received, out=np.zeros(len(pattern)), where=given + received > 0)
+    return ratio(2 * given * received, given + received)
 
 
 def best_aligned_head(trace: Trace) -> tuple[int, int]:

@@ -341,17 +341,12 @@ def measure_alignment(
     split: str = "marks",
     others: Mapping[str, Sequence[Array]] | None = None,
 ) -> Iterator[tuple[float, AlignmentReport | None]]:
-    """Score every head of cross-attention, teacher-forced on the target of each pair.
+    """Score every head of cross-attention, teacher-forced on the target of each pair; yields the share that is done,
+    and what is known so far, the whole last.
 
-    Args:
-        opened: an encoder-decoder of any family.
-        pairs: with the links that count as right.
-        reference: gold or silver.
-        split: of SPLITS, by which the links count words.
-        others: name -> for each pair the links that something else makes, bool (target word, source word).
-
-    Yields:
-        the share that is done, and what is known so far; the last one is whole.
+    The pairs have the links that count as right, of words as SPLITS[split] cuts them; `reference` says whether they are
+    gold or silver. `others` has by name the links that something else makes, bool (target word, source word) for each
+    pair.
 
     Raises:
         ValueError: none of the pairs can be scored; the sentence says why the first of them cannot.

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from model.analysis.distributions import entropy
+from model.analysis.distributions import entropy, ratio
 from model.checkpoints.checkpoint import Checkpoint
 from model.trace import Array, Attention, Trace
 
@@ -18,13 +18,7 @@ def evenness(attention: Attention) -> Array:
 
     0: all weight is on one key; 1: it is spread evenly. NaN where a row has no choice.
     """
-    choices = attention.mask.sum(axis=-1)
-    return np.divide(
-        entropy(attention.pattern.astype(np.float64)),
-        np.log2(choices, where=choices > 1, out=np.ones(choices.shape)),
-        where=choices > 1,
-        out=np.full(choices.shape, np.nan),
-    )
+    return ratio(entropy(attention.pattern), np.log2(attention.mask.sum(axis=-1).clip(min=1)), np.nan)
 
 
 def mean_evenness(trace: Trace) -> float:
@@ -36,8 +30,7 @@ def mean_evenness(trace: Trace) -> float:
 def row_evenness(trace: Trace, stream: str) -> Array:
     """(query,): the mean of `evenness` over all heads of a stream's self-attention; NaN where there is no choice."""
     rows = np.concatenate([evenness(each) for (kind, _), each in trace.attentions.items() if kind == f"{stream}_self"])
-    heads = np.isfinite(rows).sum(axis=0)
-    return np.divide(np.nansum(rows, axis=0), heads, where=heads > 0, out=np.full(len(heads), np.nan))
+    return ratio(np.nansum(rows, axis=0), np.isfinite(rows).sum(axis=0), np.nan)
 
 
 def untrained_evenness(checkpoint: Checkpoint, trace: Trace) -> Array:

@@ -56,13 +56,10 @@ class Pair:
 
 
 def strongest(trace: Trace, kind: str, query: str, key: str) -> Pair | None:
-    """Where the row of one word has its largest weight on another; None: a word is not there, or never visible.
+    """Where the row of one word, the query, has its largest weight on another; None: a word is not there, or never
+    visible.
 
-    Args:
-        trace: of a text.
-        kind: of its attention.
-        query: the word whose row it is. In a causal model the later of the two words is the query.
-        key: the word that is attended to.
+    In a causal model the later of the two words is the query.
     """
     described = trace.kind(kind)
     tokens = trace.streams[described.queries].tokens

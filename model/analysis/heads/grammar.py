@@ -81,17 +81,11 @@ def relations_of(parses: Mapping[str, Parse]) -> tuple[str, ...]:
 def count_relations(
     weights: Array, tokens: Tokens, parse: Parse, relations: Sequence[str], causal: bool
 ) -> dict[str, Array]:
-    """How often each relation can be seen, and is seen, in one run.
+    """How often each of the relations can be seen, and is seen, in one run's self-attention, (heads, query, key).
 
     A word's weights are summed over the pieces of the word that is read and averaged over its own; special tokens and
-    the word itself do not count. Where no row sees what follows, words count whose partner stands before them.
-
-    Args:
-        weights: (heads, query, key), of self-attention.
-        tokens: which both are.
-        parse: of their text.
-        relations: the names to count.
-        causal: whether a row sees nothing that follows.
+    the word itself do not count. Where no row sees what follows (`causal`), words count whose partner stands before
+    them.
 
     Returns:
         `relation hits`, (direction, relation, heads); `relation words`, (direction, relation); `relation offsets`,

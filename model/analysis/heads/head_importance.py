@@ -78,17 +78,10 @@ class HeadScores:
 def head_scores(
     opened: Checkpoint, traces: Sequence[Trace], kind: str, mode: Mode = "zero", questions: Sequence[ScoredText] = ()
 ) -> Iterator[tuple[float, HeadScores]]:
-    """Score every head of `kind`.
+    """Score every head of `kind`; yields the share that is done, and what is known so far, the whole last.
 
-    Args:
-        opened: the model.
-        traces: the texts, teacher-forced; their changes act in every run, also in the one with all heads.
-        kind: encoder_self, decoder_self or cross.
-        mode: of `HeadGate`.
-        questions: what is scored in each text; none: log p of all of it.
-
-    Yields:
-        the share that is done, and what is known so far; the last one is whole.
+    The texts are teacher-forced; their changes act in every run, also in the one with all heads. Without questions, log
+    p of all of each text is scored.
 
     Raises:
         ValueError: no texts, no such kind, no such mode, or not one question for each text.
@@ -150,19 +143,12 @@ class PruningCurve:
 def pruning_curve(
     opened: Checkpoint, trace: Trace, greedy: Trace, gates: Sequence[HeadGate]
 ) -> Iterator[tuple[float, PruningCurve]]:
-    """Switch off more and more of `gates`: every number of them, or MOST_STEPS numbers where there are more.
+    """Switch off more and more of `gates`, closed heads as `prune` orders them: every number of them, or MOST_STEPS
+    numbers where there are more. Yields the share that is done, and what is known so far, the whole last.
 
-    Greedy decoding writes the same text if and only if each of its tokens is the most probable one after those before
-    it, so one teacher-forced run is enough.
-
-    Args:
-        opened: the model.
-        trace: the text whose log p is measured; its changes act in every run.
-        greedy: what the model writes greedily with all heads; of an encoder alone, the same run.
-        gates: closed heads, the least important first, as `prune` orders them.
-
-    Yields:
-        the share that is done, and what is known so far; the last one is whole.
+    `greedy` is what the model writes with all heads; of an encoder alone, the same run as `trace`. Greedy decoding
+    writes the same text if and only if each of its tokens is the most probable one after those before it, so one
+    teacher-forced run is enough. The changes of the trace act in every run.
     """
     counts = np.unique(np.linspace(0, len(gates), min(len(gates), MOST_STEPS) + 1).astype(int))
     changes = [gates[:count] for count in counts]

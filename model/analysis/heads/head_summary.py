@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from model.analysis.distributions import entropy
+from model.analysis.distributions import entropy, ratio
 from model.analysis.words import is_punctuation
 from model.language import Sentence, later, sentence
 from model.trace import Array, Attention, Trace
@@ -97,30 +97,25 @@ def _measure(attention: Attention) -> dict[str, Array | None]:
     pattern, allowed = attention.pattern.astype(np.float64), attention.mask.sum(axis=-1)
     bits, total, crosses = entropy(pattern), pattern.sum(axis=(-2, -1)), attention.crosses
     free = allowed > 1
-    relative = np.divide(bits, np.log2(np.maximum(allowed, 2)), out=np.zeros_like(bits), where=free)
-    diagonals = [None if crosses else _share(np.diagonal(pattern, k, -2, -1).sum(-1), total) for k in (-1, 0, 1)]
+    relative = ratio(bits, np.log2(np.maximum(allowed, 1)))
+    diagonals = [None if crosses else ratio(np.diagonal(pattern, k, -2, -1).sum(-1), total) for k in (-1, 0, 1)]
     of_key = pattern.sum(axis=-2)
     return {
         "entropy": bits.mean(axis=-1),
         "confidence": pattern.max(axis=-1).mean(axis=-1),
-        "distance": _share((pattern * distances(crosses, *pattern.shape[1:])).sum(axis=(-2, -1)), total),
+        "distance": ratio((pattern * distances(crosses, *pattern.shape[1:])).sum(axis=(-2, -1)), total),
         **dict(zip(("previous", "same", "next"), diagonals, strict=True)),
-        "special": _share(of_key[:, list(attention.key_special)].sum(axis=-1), total),
-        "punctuation": _share(of_key[:, is_punctuation(attention.key_tokens)].sum(axis=-1), total),
+        "special": ratio(of_key[:, list(attention.key_special)].sum(axis=-1), total),
+        "punctuation": ratio(of_key[:, is_punctuation(attention.key_tokens)].sum(axis=-1), total),
         "spread": relative.sum(axis=-1) / np.maximum(free.sum(axis=-1), 1),
         "order": _order(pattern),
     }
 
 
-def _share(part: Array, whole: Array) -> Array:
-    return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)
-
-
 def _order(pattern: Array) -> Array:
     """(heads,): Pearson correlation of row number and mean key position; 0 for fewer than three rows or constant
     positions."""
-    total = pattern.sum(axis=-1)
-    means = np.divide(pattern @ np.arange(pattern.shape[-1]), total, out=np.zeros_like(total), where=total > 0)
+    means = ratio(pattern @ np.arange(pattern.shape[-1]), pattern.sum(axis=-1))
     if means.shape[-1] < 3:
         return np.zeros(len(pattern))
     moves = np.ptp(means, axis=-1) >= 1e-9

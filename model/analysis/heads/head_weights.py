@@ -33,31 +33,21 @@ def has_dictionary(opened: Checkpoint, trace: Trace, kind: Kind) -> bool:
 
 
 def promoted_logits(projections: Projections, head: int, output: Array, x: Array) -> Array:
-    """x W_V W_O U^T, (token, vocabulary): what a head adds to the logits for each vector that it copies.
+    """x W_V W_O U^T, (token, vocabulary): what a head adds to the logits for each vector, x (token, d_model), that it
+    copies.
 
     Biases are left out, which add the same for every token, and so is all that follows the head: residual connection,
-    norms, feed-forward networks, layers above.
-
-    Args:
-        projections: of the attention.
-        head: its number.
-        output: U, (vocabulary, d_model).
-        x: (token, d_model).
+    norms, feed-forward networks, layers above. U, `output`, is (vocabulary, d_model).
     """
     return x @ projections.w_v[head] @ projections.w_o[head] @ output.T
 
 
 def copy_score(projections: Projections, head: int, embedding: Array, output: Array) -> float | None:
-    """Sum of the eigenvalues of E W_V W_O U^T over the sum of their magnitudes, -1 to 1 (Elhage et al. 2021).
+    """Sum of the eigenvalues of E W_V W_O U^T over the sum of their magnitudes, -1 to 1 (Elhage et al. 2021); E and U
+    are (vocabulary, d_model) each.
 
     1: each direction of the vocabulary that the head moves promotes itself. None where tokens read and tokens written
     are numbered differently.
-
-    Args:
-        projections: of the attention.
-        head: its number.
-        embedding: E, (vocabulary, d_model).
-        output: U, (vocabulary, d_model).
     """
     if embedding.shape != output.shape:
         return None

@@ -12,6 +12,7 @@ from zlib import error as ZlibError
 
 import numpy as np
 
+from model.analysis.distributions import ratio
 from model.analysis.heads.alignments import alignment_error_rate
 from model.analysis.heads.grammar import DIRECTIONS, NEAREST, OFFSETS, TYPE_RULES, meaning_correlation
 from model.analysis.heads.head_summary import TYPES, HeadSummary, name_type
@@ -108,7 +109,9 @@ def describe_heads(tally: Tally) -> tuple[MeasuredHead, ...]:
     opened, induction = tally.opened, induction_scores(tally.opened)
     trace = opened.trace(tally.texts[0], beam_size=1)  # for the matrices, which are the same in every run
     first = {name: kind.layers[0] for name, kind in tally.kinds.items()}
-    alike, of_values = _alike(tally), _alike_by_values(tally, trace)
+    # By the weights over all runs, equal weights subtracted; and by values.
+    alike = _most_alike(tally, {kind: tally.sums[f"alike {kind}"] for kind in tally.kinds})
+    of_values = _alike_by_values(tally, trace)
     pieces, heads = _Pieces(tally), []
     for place, column in tally.columns():
         kind, layer, number = place
@@ -197,11 +200,6 @@ class _Pieces:
 Likeness = dict[Place, tuple[tuple[int, int, float], ...]]
 
 
-def _alike(tally: Tally) -> Likeness:
-    """By the weights over all runs, equal weights subtracted."""
-    return _most_alike(tally, {kind: tally.sums[f"alike {kind}"] for kind in tally.kinds})
-
-
 def _alike_by_values(tally: Tally, trace: Trace) -> Likeness:
     """By W_V W_O: the sum of products of all entries of two such matrices, without computing them."""
     products = {}
@@ -220,8 +218,7 @@ def _most_alike(tally: Tally, products: Mapping[str, Array]) -> Likeness:
     for kind, product in products.items():
         places = [place for place in tally.places if place[0] == kind]
         size = np.sqrt(np.diagonal(product))
-        size = size[:, None] * size
-        cosines = np.divide(product, size, out=np.zeros_like(product), where=size > 0)
+        cosines = ratio(product, size[:, None] * size)
         for row, place in enumerate(places):
             others = [i for i in np.argsort(-cosines[row], kind="stable").tolist() if i != row][:ALIKE]
             found[place] = tuple((*places[i][1:], float(cosines[row, i])) for i in others)
@@ -432,14 +429,8 @@ class ManySentences:
 
 
 def write_heads(folder: Path, weights: str, found: ManySentences, how: Distributions | None = None) -> None:
-    """Write heads.json, numbers with four significant digits, and heads.npz.
-
-    Args:
-        folder: of the checkpoint.
-        weights: SHA-256 of the measured weights.
-        found: what to write.
-        how: the distributions; None leaves no heads.npz.
-    """
+    """Write heads.json, numbers with four significant digits, and heads.npz into a checkpoint's folder; without
+    distributions there is no heads.npz. `weights`: SHA-256 of those that were measured."""
     text = json.dumps({"weights": weights, **_rounded(asdict(found))}, ensure_ascii=False, separators=(",", ":"))
     with atomic_write(folder / FILE) as path:
         path.write_text(text, encoding="utf-8")

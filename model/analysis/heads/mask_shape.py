@@ -29,12 +29,10 @@ class MaskShape:
 
 
 def mask_shape(mask: Array, causal: bool = False, crosses: bool = False) -> MaskShape:
-    """What a mask hides.
+    """What a mask, bool (query, key), hides; True = visible.
 
-    Args:
-        mask: bool (query, key), True = visible.
-        causal: whether the attention has a causal mask, which a change may have lifted or opened.
-        crosses: whether queries and keys belong to two texts, and so have no distance.
+    `causal`: whether the attention has a causal mask, which a change may have lifted or opened; `crosses`: whether
+    queries and keys belong to two texts, and so have no distance.
     """
     hidden = int((~mask).sum())
     if crosses:

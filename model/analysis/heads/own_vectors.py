@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,13 +30,10 @@ class Rows:
 
 
 def read_rows(text: str, what: str) -> Rows:
-    """Vectors of one width: rows separated by semicolons, numbers by spaces or commas, before them a name or none.
+    """Vectors of one width, such as "cat 1 0; dog 0.8 0.6": rows separated by semicolons, numbers by spaces or commas,
+    before them a name or none. `what` they are, for the error messages.
 
     Where the language of this run has a decimal comma, a comma right before a digit is one: 0,5 is 0.5.
-
-    Args:
-        text: such as "cat 1 0; dog 0.8 0.6".
-        what: what they are, for the error messages.
 
     Raises:
         ValueError: the sentence says what to type.
@@ -127,14 +123,7 @@ class OwnAttention:
 
 
 def attend(queries: Array, keys: Array, values: Array, divide: bool, tau: float = 1.0) -> OwnAttention:
-    """Scores, weights and results.
-
-    Args:
-        queries: (query, d_k)
-        keys: (key, d_k)
-        values: (key, d_v)
-        divide: by sqrt(d_k), as in the paper.
-        tau: temperature.
+    """Scores, weights and results for queries and keys, (query, d_k) and (key, d_k), and values, (key, d_v).
 
     Raises:
         ValueError: the shapes do not fit; the sentence says what to type.
@@ -169,17 +158,11 @@ class RandomWidths:
     divided_slope: Array
 
 
-def random_widths(keys: int, seed: int, widths: Sequence[int] = WIDTHS) -> RandomWidths:
-    """New random vectors for each width.
-
-    Args:
-        keys: how many each query is compared with.
-        seed: of the random numbers.
-        widths: d_k of each draw.
-    """
+def random_widths(keys: int, seed: int) -> RandomWidths:
+    """New random vectors for each of WIDTHS: QUERIES of them, compared with so many keys."""
     numbers = np.random.default_rng(seed)
     rows = []
-    for width in widths:
+    for width in WIDTHS:
         scores = numbers.standard_normal((QUERIES, width)) @ numbers.standard_normal((keys, width)).T
         both = scores, scores / math.sqrt(width)
         seen = np.ones(scores.shape, bool)

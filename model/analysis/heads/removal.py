@@ -32,12 +32,10 @@ class Removal:
 
 
 def remove_heads(checkpoint: Checkpoint, trace: Trace) -> Iterator[tuple[float, Removal]]:
-    """Switch off each head alone, and then more and more of them, the least important first.
+    """Switch off each head alone, and then more and more of them, the least important first; yields the share that is
+    done, and what is known so far, the whole last.
 
     Michel et al. (2019), sections 3 and 4, with log p of the text in place of BLEU.
-
-    Yields:
-        the share that is done, and what is known so far; the last one is whole.
     """
     gates = [
         HeadGate(0.0, kind=kind.name, layer=layer, head=head)
@@ -59,11 +57,8 @@ def remove_heads(checkpoint: Checkpoint, trace: Trace) -> Iterator[tuple[float, 
 
 
 def remove_sublayers(checkpoint: Checkpoint, trace: Trace) -> Iterator[tuple[float, dict[tuple[str, int, str], float]]]:
-    """Switch off each sub-layer alone: what it adds to the residual stream becomes 0.
-
-    Yields:
-        the share that is done, and the change of log p in nats per token by (stack, layer, name).
-    """
+    """Switch off each sub-layer alone: what it adds to the residual stream becomes 0. Yields the share that is done,
+    and the change of log p in nats per token by (stack, layer, name)."""
     places = [(each.stack, each.layer, each.name) for each in trace.sublayers]
     found = {}
     for place, logits in zip(places, sweep(checkpoint, trace, [(SublayerOff(*each),) for each in places]), strict=True):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from model.analysis.distributions import ratio
 from model.analysis.heads.evenness import evenness
 from model.trace import Array, Attention, Trace
 
@@ -70,5 +71,4 @@ def _rows(attention: Attention) -> tuple[Array, Array, Array]:
 def _mean(parts: list[tuple[Array, Array, Array]], number: int) -> Array:
     """(head,): the mean over the rows of all sentences, each row counted once; NaN without rows."""
     rows = np.concatenate([part[number] for part in parts], axis=-1)
-    counted = np.isfinite(rows).sum(axis=-1)
-    return np.divide(np.nansum(rows, axis=-1), counted, where=counted > 0, out=np.full(len(rows), np.nan))
+    return ratio(np.nansum(rows, axis=-1), np.isfinite(rows).sum(axis=-1), np.nan)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.analysis.distributions import entropy
+from model.analysis.distributions import entropy, ratio
 from model.trace import Array, Attention, Trace
 
 
@@ -131,13 +131,8 @@ class MaskOrders:
 
 
 def mask_orders(scaled: Array, mask: Array, tau: float = 1.0) -> MaskOrders:
-    """Mask before the softmax, after it, and after it with the rows renormalised, in the precision of `scaled`.
-
-    Args:
-        scaled: (..., key), scores / sqrt(d_k).
-        mask: bool (..., key), True = allowed.
-        tau: temperature of the softmax.
-    """
+    """Mask before the softmax, after it, and after it with the rows renormalised, in the precision of `scaled`;
+    arguments as of `softmax_at`."""
     logits = scaled / scaled.dtype.type(tau)
     after = np.where(mask, softmax(logits), 0).astype(scaled.dtype)
     return MaskOrders(softmax(np.where(mask, logits, -np.inf)), after, _normalise(after))
@@ -159,5 +154,4 @@ def _highest(logits: Array) -> Array:
 
 def _normalise(weights: Array) -> Array:
     """Each row divided by its sum; a row of zeros stays one."""
-    total = weights.sum(axis=-1, keepdims=True)
-    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+    return ratio(weights, weights.sum(axis=-1, keepdims=True))

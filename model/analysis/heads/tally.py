@@ -53,12 +53,8 @@ def measure(opened: Checkpoint, trace: Trace, attention: Attention) -> list[tupl
 
 
 def share_on_rarest(attention: Attention, rarity: Sequence[float]) -> Array:
-    """(heads,): share of all weight that is on the rarest key which is not a special token; 0 if there is none.
-
-    Args:
-        attention: of one run.
-        rarity: of each key, the larger the rarer.
-    """
+    """(heads,): share of all weight that is on the key with the largest `rarity` which is not a special token; 0 if
+    there is none."""
     allowed = np.where(attention.key_special, -1.0, rarity)
     if not len(allowed) or allowed.max() < 0:
         return np.zeros(attention.n_heads)

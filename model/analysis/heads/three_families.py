@@ -32,11 +32,8 @@ def join_attention(trace: Trace, layer: int, head: int) -> dict[str, Array]:
 def join_masks(trace: Trace, layer: int, head: int) -> dict[str, Array]:
     """What one head number may attend to in each attention of a layer, by kind, at its place among all tokens.
 
-    Returns:
-        bool (n + m, n + m) each, for n source and m target tokens; True = visible.
-
-    Raises:
-        KeyError: the trace has no such attention.
+    bool (n + m, n + m) each, for n source and m target tokens; True = visible. A trace without such an attention raises
+    KeyError.
     """
     blocks = _blocks(trace, layer)
     total = sum(blocks["cross"][0].pattern.shape[1:])

@@ -14,7 +14,7 @@ from model.analysis.inside.training_step import write_greedily
 from model.cancel import check_cancelled
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import recording
-from model.network.network import EMBEDDINGS, Network
+from model.network.network import EMBEDDINGS
 from model.trace import Array, Trace, log_probabilities
 
 FORMATS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -51,12 +51,8 @@ class LargestScore:
 
 
 def run_in_formats(opened: Checkpoint, trace: Trace) -> dict[str, FormatRun]:
-    """Run the tokens of a run in each of the FORMATS; no intervention acts.
-
-    Args:
-        opened: a model of this project that predicts the next token.
-        trace: gives the tokens.
-    """
+    """Run the tokens of a trace in each of the FORMATS, through a model of this project that predicts the next token;
+    no intervention acts."""
     runs: dict[str, FormatRun] = {}
     reference: dict[str, Array] = {}
     for name, dtype in FORMATS.items():
@@ -66,12 +62,13 @@ def run_in_formats(opened: Checkpoint, trace: Trace) -> dict[str, FormatRun]:
         reference = reference or stream
         finite = bool(np.isfinite(logits).all())
         log_p = log_probabilities(logits) if finite else np.full(logits.shape, np.nan)
+        pairs = zip(opened.model.parameters(), other.model.parameters(), strict=True)
         runs[name] = FormatRun(
             {stack: _differences(stream[stack], reference[stack]) for stack in stream},
             log_p[np.arange(len(trace.next_ids)), list(trace.next_ids)],
             logits.argmax(axis=-1),
             write_greedily(other, trace) if finite else None,
-            _same_weights(opened.model, other.model),
+            all(torch.equal(ours, theirs.to(ours.dtype)) for ours, theirs in pairs),
         )
     return runs
 
@@ -110,8 +107,3 @@ def _differences(stream: Array, reference: Array) -> Array:
         apart = np.linalg.norm((stream - reference).reshape(len(stream), -1), axis=-1)
     apart = np.where(np.isfinite(apart), apart, np.inf)
     return apart / np.linalg.norm(reference.reshape(len(stream), -1), axis=-1)
-
-
-def _same_weights(model: Network, other: Network) -> bool:
-    pairs = zip(model.parameters(), other.parameters(), strict=True)
-    return all(torch.equal(one, two.to(one.dtype)) for one, two in pairs)

@@ -63,17 +63,8 @@ class AdamStep:
 def adam_step(
     gradient: Tensor, m: Tensor, v: Tensor, t: int, rate: float, beta_2: float = 0.98, epsilon: float = 1e-9
 ) -> AdamStep:
-    """One step of Adam for one tensor.
-
-    Args:
-        gradient: of the loss with respect to the weights.
-        m: the first moment before this step; 0 before the first.
-        v: the second moment before this step.
-        t: number of this step, from 1 on.
-        rate: learning rate.
-        beta_2: decay of the second moment.
-        epsilon: added to the root of the second moment.
-    """
+    """One step of Adam for one tensor, number t from 1 on; m and v are its moments before this step, 0 before the
+    first."""
     m = BETA_1 * m + (1 - BETA_1) * gradient
     v = beta_2 * v + (1 - beta_2) * gradient**2
     m_hat, v_hat = m / (1 - BETA_1**t), v / (1 - beta_2**t)
@@ -125,13 +116,8 @@ class TakenSteps:
 
 
 def take_steps(opened: Checkpoint, trace: Trace, options: StepOptions, block: Block) -> TakenSteps:
-    """Train a copy of the model on the tokens of a run.
-
-    Args:
-        opened: a model of this project that predicts the next token.
-        trace: gives the tokens; no intervention acts in the steps.
-        options: how to take them.
-        block: of which matrix, and where in it, numbers are kept.
+    """Train a copy of a model of this project on the tokens of a run, without its interventions; of the matrix's
+    `block` numbers are kept.
 
     Raises:
         KeyError: the model has no such parameter.

@@ -49,13 +49,8 @@ class WeightMoves:
 
 
 def moves_between_snapshots(opened: Checkpoint, steps: Sequence[int], warmup: int, factor: float) -> WeightMoves:
-    """Compare each snapshot with the one before it.
-
-    Args:
-        opened: the checkpoint whose training saved them.
-        steps: of the snapshots, ascending, two or more.
-        warmup: of the learning rate of that training, equation 3.
-        factor: of the same.
+    """Compare each snapshot of a training, two or more in ascending order, with the one before it; warm-up and factor
+    are those of its learning rate, equation 3.
 
     Raises:
         CheckpointError: a snapshot is missing or damaged.

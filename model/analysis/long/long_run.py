@@ -299,12 +299,8 @@ def open_row(run: LongRun, place: Place, head: int, row: int, window: Span, tau:
 
 
 def bits_by_position(log_probabilities: Array, parts: int = 32) -> tuple[Array, Array]:
-    """Mean of -log2 p of the tokens in about equal parts of a text: (part,) middle positions, and (part,) bits.
-
-    Args:
-        log_probabilities: in nats, of the tokens at positions 1, 2, ...
-        parts: at most so many.
-    """
+    """Mean of -log2 p of the tokens at positions 1, 2, ... in about equal parts of a text, `parts` at most: (part,)
+    middle positions, and (part,) bits. The logarithms that are given are natural."""
     pieces = np.array_split(np.arange(1, len(log_probabilities) + 1), min(parts, len(log_probabilities)))
     bits = [-log_probabilities[piece - 1].mean() / np.log(2) for piece in pieces]
     return np.array([piece.mean() for piece in pieces]), np.array(bits)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.analysis.distributions import total_variation
+from model.analysis.heads.softmax import softmax
 from model.trace import Array, Attention
 
 FEATURES = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -107,8 +108,10 @@ def sweep_features(attention: Attention, head: int) -> FeatureSweep:
         for column, size in enumerate(FEATURES):
             weights = kernel_weights(log_x[:, :size], log_y[:, :size], mask, bias)
             errors[:, draw, column] = _errors(attention, head, weights)
-    weights_limit, z_limit = _errors(attention, head, _softmax(x @ y.T, mask, bias))
-    distances = (x**2).sum(axis=1)[:, None] + 2 * x @ y.T + (y**2).sum(axis=1)
+    products = x @ y.T
+    scores = np.where(mask, products if bias is None else products + bias, -np.inf)
+    weights_limit, z_limit = _errors(attention, head, softmax(scores))
+    distances = (x**2).sum(axis=1)[:, None] + 2 * products + (y**2).sum(axis=1)
     return FeatureSweep(
         features=np.array(FEATURES),
         weights=errors[0],
@@ -169,7 +172,7 @@ def kernel_weights(log_q: Array, log_k: Array, mask: Array, bias: Array | None =
     moved = log_q + highest
     products = np.exp(moved - moved.max(axis=1, keepdims=True)) @ np.exp(log_k - highest).T
     added = np.where(mask, 0 if bias is None else bias, -np.inf)
-    products *= np.exp(added - _finite(added.max(axis=1, keepdims=True)))
+    products *= np.exp(added - added.max(axis=1, keepdims=True, initial=np.finfo(float).min))
     for query in np.flatnonzero(mask.any(axis=1) & (products.sum(axis=1) < UNDERFLOW)):
         exponents = log_q[query] + log_k + added[query][:, None]
         products[query] = np.exp(exponents - exponents.max()).sum(axis=1)
@@ -226,17 +229,6 @@ def _bias(attention: Attention, head: int) -> Array | None:
     if attention.bias is None or not attention.bias[head].any():
         return None
     return attention.bias[head].astype(np.float64) / float(attention.temperature[head])
-
-
-def _softmax(scores: Array, mask: Array, bias: Array | None = None) -> Array:
-    scores = np.where(mask, scores if bias is None else scores + bias, -np.inf)
-    weights = np.exp(scores - _finite(scores.max(axis=1, keepdims=True)))
-    return weights / np.where(mask.any(axis=1), weights.sum(axis=1), 1)[:, None]
-
-
-def _finite(highest: Array) -> Array:
-    """0 where a row has no visible key."""
-    return np.where(np.isfinite(highest), highest, 0)
 
 
 def _errors(attention: Attention, head: int, weights: Array) -> tuple[float, float]:

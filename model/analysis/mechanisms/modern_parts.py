@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from model.analysis.stream.residual_stream import rowwise_cosine
 from model.background.layer_size import LayerSize, shared_heads
 from model.checkpoints.checkpoint import Checkpoint
 from model.needs import Need
@@ -80,14 +81,8 @@ def compare_norms(trace: Trace, stack: str, index: int, position: int) -> NormPa
         layer_norm=layer_norm[index][position],
         rms_norm=rms_norm[index][position],
         normed=steps[index].normed[position],
-        cosine=np.stack([_cosine(*pair) for pair in zip(layer_norm, rms_norm, strict=True)]),
+        cosine=np.stack(list(map(rowwise_cosine, layer_norm, rms_norm))),
     )
-
-
-def _cosine(left: Array, right: Array) -> Array:
-    """(position, width) twice -> (position,); 0 for a vector of zeros."""
-    lengths = np.linalg.norm(left, axis=-1) * np.linalg.norm(right, axis=-1)
-    return (left * right).sum(axis=-1) / np.where(lengths, lengths, 1)
 
 
 @dataclass(frozen=True)
@@ -158,12 +153,7 @@ def key_distances(attention: Attention) -> Array:
 
 
 def cache_bytes(trace: Trace, kind: str, most: int) -> dict[str, Array]:
-    """Bytes of the keys and values of one self-attention in all its layers, L n h_kv (d_k + d_v) b.
-
-    Args:
-        trace: of a run.
-        kind: of self-attention.
-        most: the largest n.
+    """Bytes of the keys and values of one self-attention in all its layers, L n h_kv (d_k + d_v) b, for n up to `most`.
 
     Returns:
         n: (length,); kv_heads: (scheme,), from one for each query head to one for all, the model's own among them;

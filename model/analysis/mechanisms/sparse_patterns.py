@@ -103,13 +103,9 @@ class SizeSweep:
 def sweep_sizes(
     opened: Checkpoint, trace: Trace, patterns: Sequence[tuple[int, PatternMask]], writing: Sequence[tuple[str, Any]]
 ) -> Iterator[SizeSweep]:
-    """Score the run's target and write again under each pattern, one after another; yields after each.
-
-    Args:
-        opened: the model.
-        trace: the run; each pattern acts besides its interventions.
-        patterns: (size, pattern).
-        writing: keyword arguments of `opened.trace` with which the model writes, such as its beam size.
+    """Score the run's target and write again under each (size, pattern), one after another, besides the interventions
+    of the run; yields after each. `writing`: keyword arguments of `opened.trace` with which the model writes, such as
+    its beam size.
 
     Raises:
         ValueError: a pattern does not fit the model.
@@ -148,13 +144,10 @@ def measure_sinks(trace: Trace, kind: str) -> Sinks:
 
 
 def sink_changes(tokens: int, window: int) -> dict[str, Intervention]:
-    """What tells the first token's part in a text of so many tokens, by name (Xiao et al. 2024, Figures 1 and 3).
+    """What tells the first token's part in a text of so many tokens, by name (Xiao et al. 2024, Figures 1 and 3);
+    `window` is that of the sliding windows.
 
     The paper renumbers the positions of the keys that are left; here every token keeps its own.
-
-    Args:
-        tokens: of the text.
-        window: of the sliding windows.
     """
     return {
         "first token hidden": _hide(0, tokens),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from model.analysis.distributions import ratio
 from model.network.rotary import rotation
 from model.trace import Array, Attention, Rotary, Trace
 
@@ -91,8 +92,7 @@ def rotated_head(trace: Trace, kind: str, layer: int, head: int) -> RotatedHead:
     """
     attention = trace.attention(kind, layer)
     rotary = _rotary(attention)
-    frequency = np.abs(frequencies(rotary))
-    wavelength = np.divide(2 * math.pi, frequency, out=np.full(len(frequency), np.inf), where=frequency > 0)
+    wavelength = ratio(2 * math.pi, np.abs(frequencies(rotary)), np.inf)
     pairs = ((rotary.q, attention.q), (rotary.k, attention.k))
     errors = [np.abs(rotary.turn(before.astype(np.float64)) - after)[head].max() for before, after in pairs]
     return RotatedHead(

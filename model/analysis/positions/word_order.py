@@ -64,12 +64,8 @@ def reorder(tokens: Sequence[str], order: Sequence[int]) -> tuple[int, ...]:
 
 
 def move_words(n_tokens: int, words: Sequence[Sequence[int]], order: Sequence[int]) -> tuple[int, ...]:
-    """Positions of the tokens after word `order[i]` has taken the place of word i; tokens of no word stay in place.
-
-    Args:
-        n_tokens: length of the text.
-        words: positions of the tokens of each word.
-        order: which word stands at each place.
+    """Positions of the tokens after word `order[i]`, of those whose positions are given, has taken the place of word i;
+    tokens of no word stay in place.
 
     Raises:
         ValueError: `order` is not a permutation of the words.
@@ -108,14 +104,10 @@ def without_positions(model: Transformer, embeddings: Sequence[str]) -> Iterator
 def run_both_orders(
     translator: Translator, trace: Trace, permutation: Sequence[int], off: Sequence[str], address: tuple[str, int]
 ) -> OrderRun:
-    """Run the source in its own order and in that of `permutation`, in one batch, with the trace's target.
+    """Run the source in its own order and in another one, in one batch, with the trace's target and interventions.
 
-    Args:
-        translator: of the trace; its interventions are in effect.
-        trace: the sentence and its target.
-        permutation: which of the source's tokens stands at each position.
-        off: embeddings that run without positions; empty: as trained.
-        address: (kind, layer) of the attention whose weights are returned.
+    `permutation` says which of the source's tokens stands at each position, `off` which embeddings run without
+    positions, and `address`, (kind, layer), of which attention the weights are returned.
     """
     model = translator.model
     device = model.output.weight.device

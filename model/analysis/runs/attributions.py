@@ -89,15 +89,11 @@ class Verdict:
 def judge(
     opened: Checkpoint, trace: Trace, layer: int, rows: Sequence[int], removal: Removal = "embedding"
 ) -> Iterator[Verdict]:
-    """Remove tokens in the order of each measure, for each row; yields while it measures and after each order, NaN
-    where not yet run.
+    """Remove tokens in the order of each measure, for each of the rows; yields while it measures and after each order,
+    NaN where not yet run.
 
-    Args:
-        opened: any opened checkpoint.
-        trace: the run.
-        layer: of `explained_kind`, whose attention is measured.
-        rows: which predicted tokens to explain.
-        removal: what removes a token: its embedding becomes 0, its position stays; or no attention may read it.
+    It measures the attention of `explained_kind` in `layer`. What removes a token: its embedding becomes 0, its
+    position stays; or no attention may read it.
     """
     kind, rows, count = explained_kind(opened), list(rows), len(MEASURES)
     log_p = np.full((len(rows), count + RANDOM_ORDERS, 2, len(SHARES)), np.nan)

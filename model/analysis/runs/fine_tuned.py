@@ -26,17 +26,8 @@ class FineTuning:
 
 
 def fine_tune(opened: Checkpoint, trace: Trace, others: Sequence[Trace], steps: int = STEPS) -> Iterator[FineTuning]:
-    """Train a copy of the model on the run's text; the opened model stays as it is.
-
-    Args:
-        opened: the model.
-        trace: the text to learn, without changes.
-        others: runs of the same model on other texts.
-        steps: of the optimizer.
-
-    Yields:
-        what is known after each step; the first one before any.
-    """
+    """Train a copy of the model on the run's text, without its changes; the opened model stays as it is. `others`: runs
+    of it on other texts. Yields what is known before any step and after each."""
     tuned = replace(opened, model=copy_to_train(opened.model))
     optimizer = new_optimizer(tuned.model, RATE)
     rows = [_measure(tuned, (trace, *others))]

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from model.analysis.distributions import ratio
 from model.analysis.double_precision import in_double_precision
 from model.analysis.stream.residual_stream import INPUT, step_name
 from model.cancel import check_cancelled
@@ -45,12 +46,7 @@ class LossGradients:
 
 
 def loss_gradients(opened: Checkpoint, trace: Trace) -> LossGradients:
-    """Back-propagate -log p of the run's target through the same run, interventions included.
-
-    Args:
-        opened: any opened checkpoint.
-        trace: the run; its loss is -trace.log_probability.
-    """
+    """Back-propagate the loss of a run, -trace.log_probability, through the same run, interventions included."""
     model = opened.model
     paths = [path for path in hook_points(model) if path.rpartition(".")[2] in POINTS]
     with torch.enable_grad():
@@ -66,13 +62,8 @@ def stream_gradients(
 ) -> dict[str, Array]:
     """By stack: ||dL/dX|| of the residual stream of all tokens, (step,): at the input, then after each sub-layer.
 
-    In double precision, except in Hugging Face models; `rounding_of_streams` measures what that leaves open.
-
-    Args:
-        opened: any opened checkpoint.
-        trace: its tokens and interventions are those of the run.
-        changes: further interventions.
-        seed: of random weights in place of the trained ones, drawn as at the start of training; None: the trained ones.
+    The run is that of the trace, with further changes. With a seed, the weights are random, drawn as at the start of
+    training. In double precision, except in Hugging Face models; `rounding_of_streams` measures what that leaves open.
     """
     run = replace(trace, interventions=(*trace.interventions, *changes))
     return _norms(_precise(opened, seed), run)
@@ -100,10 +91,7 @@ def rounding_of_streams(
     norms = _norms(opened, run)
     with editing(opened.model, {f"{EMBEDDINGS[stack]}.sum": _move_by_one_rounding for stack in trace.streams}):
         moved = _norms(opened, run)
-    return {
-        stack: np.divide(np.abs(moved[stack] - norm), norm, where=norm > 0, out=np.zeros_like(norm))
-        for stack, norm in norms.items()
-    }
+    return {stack: ratio(np.abs(moved[stack] - norm), norm) for stack, norm in norms.items()}
 
 
 def _move_by_one_rounding(x: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from model.analysis.stream import residual_stream
 from model.analysis.written import last_parts
 from model.trace import Array, StackName, Trace
 
@@ -36,10 +37,7 @@ def cosine(one: Array, other: Array) -> float:
 
 def mean_cosine(vectors: Array) -> float:
     """Of each two different positions of (position, d_model); 1 where there is one alone."""
-    units = vectors.astype(np.float64)
-    units /= np.linalg.norm(units, axis=-1, keepdims=True)
-    table, count = units @ units.T, len(units)
-    return float((table.sum() - np.trace(table)) / (count * (count - 1))) if count > 1 else 1.0
+    return residual_stream.mean_cosine(vectors) if len(vectors) > 1 else 1.0
 
 
 def apart_by_part(trace: Trace, other: Trace, stack: StackName, here: int, there: int) -> dict[str, float]:

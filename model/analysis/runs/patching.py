@@ -44,18 +44,8 @@ def read_activations(opened: Checkpoint, trace: Trace, paths: Sequence[str]) -> 
 def patch_from(
     opened: Checkpoint, other: Trace, path: str, positions: Pairs | None = None, head: int | None = None
 ) -> Patch:
-    """The patch that puts another run's activation at a hook point; a link can hold it by that run's texts.
-
-    Args:
-        opened: the model of both runs.
-        other: the run that the values come from.
-        path: of the hook point.
-        positions: as of `Patch`.
-        head: as of `Patch`.
-
-    Raises:
-        ValueError: as of `read_activations` and `Patch`.
-    """
+    """The patch that puts another run's activation at a hook point; a link can hold it by that run's texts. Arguments
+    and errors as of `read_activations` and `Patch`."""
     values = read_activations(opened, other, [path])[path]
     return Patch(path, values, positions, head, _origin(other, path, positions, head))
 
@@ -84,13 +74,8 @@ def _origin(other: Trace, path: str, positions: Pairs | None, head: int | None) 
 
 
 def correspond(left: Sequence[str], right: Sequence[str], replaced: bool = True) -> Pairs:
-    """Positions of two texts that belong together: equal tokens, as difflib matches them.
-
-    Args:
-        left: tokens.
-        right: tokens.
-        replaced: also pair tokens that stand in one another's place, where equally many do.
-    """
+    """Positions of two texts that belong together: equal tokens, as difflib matches them; with `replaced` also tokens
+    that stand in one another's place, where equally many do."""
     pairs: list[tuple[int, int]] = []
     for operation, i, j, k, m in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         if operation == "equal" or (replaced and operation == "replace" and j - i == m - k):
@@ -146,17 +131,9 @@ class Restored:
 def restored(
     opened: Checkpoint, trace: Trace, other: Trace, pairs: Mapping[StackName, Pairs], question: Question
 ) -> Iterator[tuple[float, Restored]]:
-    """Patch each layer and position, and each layer and head, one at a time.
-
-    Args:
-        opened: the model of both runs.
-        trace: the run that is patched.
-        other: the run that the values come from.
-        pairs: by stack, the positions that correspond.
-        question: what is to be restored.
-
-    Yields:
-        the share that is done, and what is known so far; the last one is whole.
+    """Patch each layer and position, and each layer and head, one at a time, of `trace` with the values of `other`;
+    `pairs` are by stack the positions that correspond. Yields the share that is done, and what is known so far, the
+    whole last.
 
     Raises:
         ValueError: the two runs do not differ in what is to be restored.

@@ -154,11 +154,8 @@ def ranked_heads(differences: Mapping[tuple[str, int], Array]) -> list[tuple[str
 def round_weights(opened: Checkpoint, precision: str) -> None:
     """Round the weights of a model that nobody else uses, in place: what a twin of lower precision would load.
 
-    Computation stays in single precision, so that only the weights differ.
-
-    Args:
-        opened: opened for this alone.
-        precision: "bf16", or "int8": whole numbers -127 to 127 with one scale a row of each matrix.
+    Computation stays in single precision, so that only the weights differ. The precision is "bf16", or "int8": whole
+    numbers -127 to 127 with one scale a row of each matrix.
     """
     with torch.no_grad():
         for weights in opened.model.parameters():

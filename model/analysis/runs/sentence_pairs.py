@@ -66,11 +66,8 @@ def token_weights(mode: str, count: int) -> Array:
 
 
 def pair_shares(one: Array, other: Array, modes: Sequence[str]) -> Array:
-    """(token, token): what each token of one text with each of the other adds to the cosine of the texts' vectors.
-
-    Args:
-        one, other: (token, d_model) of each text.
-        modes: how the text's vector is made, each a sum over tokens.
+    """(token, token): what each token of one text with each of the other, (token, d_model) each, adds to the cosine of
+    the texts' vectors, which are made by `modes`, each a sum over tokens.
 
     Raises:
         ValueError: pooling is no sum over tokens, or a text's vector is 0.

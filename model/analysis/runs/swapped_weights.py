@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.analysis.distributions import jensen_shannon, total_variation
+from model.analysis.distributions import jensen_shannon, ratio, total_variation
 from model.analysis.sweep import log_probability
 from model.checkpoints.checkpoint import Checkpoint
 from model.hooks import editing, recording
@@ -122,8 +122,7 @@ class ValueEffects:
     @property
     def share(self) -> Array:
         """(query, key): `distance` with rows normalised to sum 1; a row of zeros stays one."""
-        total = self.distance.sum(axis=-1, keepdims=True)
-        return np.divide(self.distance, total, out=np.zeros_like(self.distance), where=total > 0)
+        return ratio(self.distance, self.distance.sum(axis=-1, keepdims=True))
 
 
 def zero_values(

@@ -26,14 +26,8 @@ class TopTokens:
 
 
 def top_tokens(before: Array, after: Array, k: int = 6, with_ids: Sequence[int] = ()) -> TopTokens:
-    """The `k` most probable tokens of each run at one position.
-
-    Args:
-        before: (vocabulary,) probabilities.
-        after: (vocabulary,) probabilities.
-        k: how many of each run.
-        with_ids: tokens to list in any case.
-    """
+    """The `k` most probable tokens of each run at one position, by probabilities (vocabulary,), and in any case
+    `with_ids`."""
     best = {int(token) for shares in (before, after) for token in np.argsort(-shares, kind="stable")[:k]}
     highest = np.maximum(before, after)
     ids = sorted(best | set(with_ids), key=lambda token: (-highest[token], token))

@@ -33,13 +33,8 @@ class LogitLens:
 
 
 def logit_lens(opened: Checkpoint, trace: Trace, most: int = 5) -> LogitLens:
-    """Read the last stack, a decoder if there is one, after every sub-layer.
-
-    Args:
-        opened: whose run it was.
-        trace: the run.
-        most: how many tokens `top` lists for each step and position.
-    """
+    """Read the last stack of a run, a decoder if there is one, after every sub-layer; `top` lists `most` tokens each
+    time."""
     stack = list(trace.streams)[-1]
     sublayers = trace.streams[stack].sublayers
     predicted = trace.logits.argmax(axis=-1)

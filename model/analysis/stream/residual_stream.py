@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from model.analysis.distributions import ratio
 from model.checkpoints.checkpoint import Checkpoint
 from model.trace import SUBLAYER_TITLES, Array, SubLayer, Trace
 
@@ -78,9 +79,9 @@ def measure_stream(trace: Trace, stack: str) -> StreamMeasures:
         norm=lengths(x).T,
         out=_from_first(out),
         added=_from_first(added),
-        share=_from_first(_ratio(out, before + out)),
-        to_start=_cosine(x, x[:1]).T,
-        to_previous=_from_first(_cosine(x[1:], x[:-1])),
+        share=_from_first(ratio(out, before + out)),
+        to_start=rowwise_cosine(x, x[:1]).T,
+        to_previous=_from_first(rowwise_cosine(x[1:], x[:-1])),
     )
 
 
@@ -92,7 +93,7 @@ def lengths(vectors: Array) -> Array:
 def cosines(vectors: Array) -> Array:
     """(position, d_model) -> (position, position): cosine of each pair of vectors, -1 to 1."""
     unit = vectors.astype(np.float64)
-    unit = _ratio(unit, np.linalg.norm(unit, axis=-1, keepdims=True))
+    unit = ratio(unit, np.linalg.norm(unit, axis=-1, keepdims=True))
     return (unit @ unit.T).clip(-1, 1)
 
 
@@ -146,13 +147,8 @@ class Neurons:
 
 
 def neurons(opened: Checkpoint, sublayer: SubLayer, position: int, most: int = 10) -> Neurons:
-    """What the neurons of a feed-forward write at one token, and which tokens' logits that raises.
-
-    Args:
-        opened: whose run it was.
-        sublayer: a feed_forward of its Trace.
-        position: of the token.
-        most: how many neurons `top` lists.
+    """What the neurons of a feed-forward write at one token, and which tokens' logits that raises; `top` lists `most`
+    neurons.
 
     Raises:
         ValueError: the sub-layer is not a feed-forward.
@@ -172,13 +168,9 @@ def neurons(opened: Checkpoint, sublayer: SubLayer, position: int, most: int = 1
     return Neurons(hidden, written, top, contributions, logits, float(np.abs(difference).max()))
 
 
-def _cosine(left: Array, right: Array) -> Array:
-    return _ratio((left * right).sum(axis=-1), lengths(left) * lengths(right)).clip(-1, 1)
-
-
-def _ratio(upper: Array, lower: Array) -> Array:
-    """upper / lower; 0 where lower is 0, as for the cosine with a vector of zeros."""
-    return np.divide(upper, lower, out=np.zeros(np.broadcast_shapes(upper.shape, lower.shape)), where=lower > 0)
+def rowwise_cosine(left: Array, right: Array) -> Array:
+    """(..., width) twice -> (...): cosine of each two vectors; 0 for a vector of zeros."""
+    return ratio((left * right).sum(axis=-1), lengths(left) * lengths(right)).clip(-1, 1)
 
 
 def _from_first(measures: Array) -> Array:

@@ -126,14 +126,8 @@ def cosines(opened: Checkpoint, side: Side, token_id: int) -> Array:
 
 
 def neighbours(tokenizer: Tokenizer, similarities: Array, token_id: int, most: int = 10) -> tuple[Neighbour, ...]:
-    """The tokens of the vocabulary most similar to `token_id`, without itself, most similar first.
-
-    Args:
-        tokenizer: whose vocabulary it is.
-        similarities: (vocabulary,) from `cosines`.
-        token_id: the token whose neighbours they are.
-        most: how many at most.
-    """
+    """At most so many tokens of the vocabulary most similar to `token_id`, without itself, most similar first;
+    `similarities` are from `cosines`."""
     order = np.argsort(-similarities, kind="stable")
     ids = [int(i) for i in order[order != token_id][:most]]
     return tuple(

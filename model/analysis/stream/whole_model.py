@@ -107,11 +107,8 @@ def box_arrays(boxes: Sequence[Box], trace: Trace) -> dict[str, Array]:
 
 
 def switch_off_each(checkpoint: Checkpoint, trace: Trace) -> Iterator[dict[str, float]]:
-    """Run the same tokens again with one box off, or without its residual, each in turn.
-
-    Yields:
-        log p of the text in nats by box and switch, "decoder.1.cross_attn residual"; NaN where not yet run.
-    """
+    """Run the same tokens again with one box off, or without its residual, each in turn; yields log p of the text in
+    nats by box and switch, "decoder.1.cross_attn residual", NaN where not yet run."""
     switches = {
         f"{box.name} {switch}": change
         for box in model_boxes(checkpoint, trace)

@@ -13,18 +13,12 @@ BIAS, LAYERS, CAP = "output bias", "output layers", "soft cap"
 def logit_parts(
     opened: Checkpoint, trace: Trace, position: int, token: int, against: int | None = None
 ) -> dict[str, float]:
-    """The logit of a token, or how far it is ahead of another one's, split by the part that wrote it.
+    """The logit of a token at a row, or how far it is ahead of that of the token `against`, split by the part that
+    wrote it.
 
-    A part's direct contribution, which ignores what later layers make of it (logit attribution; Elhage et al. 2021).
-    Of a head with layers of its own, such as BERT's, a part adds the gradient of the logit times what it wrote, and
-    what the gradient leaves is the part "output layers". What a soft cap takes away is the part "soft cap".
-
-    Args:
-        opened: the model of the run.
-        trace: the run.
-        position: row of the logits.
-        token: id.
-        against: id of the token whose logit is subtracted; None: nothing is.
+    A part's direct contribution, which ignores what later layers make of it (logit attribution; Elhage et al. 2021). Of
+    a head with layers of its own, such as BERT's, a part adds the gradient of the logit times what it wrote, and what
+    the gradient leaves is the part "output layers". What a soft cap takes away is the part "soft cap".
 
     Raises:
         ValueError: there is no such row or token, or residual stream or output could not be read.

@@ -53,19 +53,8 @@ def weight_with_score(attention: Attention, head: int, query: int, key: int, sco
 
 
 def side_parts(trace: Trace, kind: str, layer: int, head: int, side: str, rows: Sequence[int] | None = None) -> Parts:
-    """What each part makes of a head's queries or keys, {part: (row, d_k)}, which sum to `q[head]` or `k[head]`.
-
-    Args:
-        trace: a run.
-        kind: of attention.
-        layer: its layer.
-        head: its number.
-        side: q or k.
-        rows: positions of the queries or keys; None: all.
-
-    Raises:
-        ValueError: as of `score_parts`.
-    """
+    """What each part makes of a head's queries ("q") or keys ("k"), {part: (row, d_k)}, which sum to `q[head]` or
+    `k[head]`; without `rows` of all positions. Raises what `score_parts` does."""
     attention = trace.attention(kind, layer)
     if attention.projections is None:
         raise Refusal("The matrices of {kind} {layer} could not be read.", kind=kind, layer=layer)

@@ -18,14 +18,11 @@ _HEAD = re.compile(r"(encoder_self|decoder_self|cross) (\d+)\.(\d+)")
 
 
 def written_parts(trace: Trace, stack: str) -> Sequence[Stage]:
-    """The residual stream before each sub-layer as a sum over the parts that wrote it.
+    """The residual stream of a stack before each sub-layer as a sum over the parts that wrote it.
 
-    A stage is computed when it is asked for, from the one before it, and only the last one is kept. What each neuron
-    of a feed-forward wrote, `model.analysis.stream.residual_stream.neurons` says: h_i w_i.
-
-    Args:
-        trace: a run; of a saved one, one that was saved with the norm after its last layer.
-        stack: "encoder" or "decoder".
+    A stage is computed when it is asked for, from the one before it, and only the last one is kept. A saved run needs
+    the norm after its last layer. What each neuron of a feed-forward wrote,
+    `model.analysis.stream.residual_stream.neurons` says: h_i w_i.
 
     Returns:
         (sub-layer, {part: (position, d_model)}) in the order of the run, each sum equal to `sublayer.before`; last
@@ -76,17 +73,10 @@ class _Replay:
 
 
 def stages(trace: Trace, stack: str, rows: Sequence[int] | None = None, keys: bool = False) -> Iterator[Stage]:
-    """As `written_parts`, one after another.
+    """As `written_parts`, one after another, of all positions of the stream or of some rows; raises as that does.
 
-    Args:
-        trace: a run.
-        stack: "encoder" or "decoder".
-        rows: positions of the stream; None: all.
-        keys: whether each head's part is split by the keys that it read, (key, row, d_model). Parts of interventions
-            are then left out.
-
-    Raises:
-        ValueError: the residual stream could not be read in every layer.
+    With `keys`, each head's part is split by the keys that it read, (key, row, d_model), and parts of interventions are
+    left out.
     """
     _check_readable(trace, stack)
     stream, take = trace.streams[stack], slice(None) if rows is None else list(rows)
@@ -108,20 +98,11 @@ def stages(trace: Trace, stack: str, rows: Sequence[int] | None = None, keys: bo
 
 
 def pull_back(trace: Trace, stack: str, directions: Array, rows: Sequence[int], keys: bool = False) -> dict[str, Array]:
-    """What each part adds to the output of a stack in one direction a row, {part: (row,)}; with `keys` (key, row).
+    """What each part adds to the output of a stack in one direction a row, (row, d_model): {part: (row,)}; with `keys`
+    as of `stages` (key, row).
 
     The same terms as those of `last_parts` times the directions: here the directions go back through the norms, so no
-    part is normalised again and none is kept.
-
-    Args:
-        trace: a run.
-        stack: "encoder" or "decoder".
-        directions: (row, d_model).
-        rows: positions of the stream.
-        keys: as of `stages`.
-
-    Raises:
-        ValueError: the residual stream could not be read in every layer.
+    part is normalised again and none is kept. Raises what `stages` does.
     """
     _check_readable(trace, stack)
     stream, take, d = trace.streams[stack], list(rows), directions
@@ -159,19 +140,12 @@ def pull_back(trace: Trace, stack: str, directions: Array, rows: Sequence[int], 
 def shares_of_last(trace: Trace, stack: str, position: int) -> Array:
     """What each sub-layer wrote of the last vector of a token: its part along that vector, over the vector's length.
 
-    Every norm is held at its scale in this run. What stands at right angles to the last vector counts 0.
-
-    Args:
-        trace: a run.
-        stack: "encoder" or "decoder".
-        position: of the token.
+    Every norm is held at its scale in this run. What stands at right angles to the last vector counts 0. Raises what
+    `stages` does.
 
     Returns:
         (1 + sub-layer + 1,), with the sum 1: what the first layer reads, each sub-layer, and the beta of the norm after
         the last layer.
-
-    Raises:
-        ValueError: the residual stream could not be read in every layer.
     """
     stream = trace.streams[stack]
     last = stream.final[position].astype(np.float64)

@@ -104,11 +104,8 @@ def find_arrangement(
 ) -> BlockLayout | None:
     """How a layer's output follows from its input; None where no arrangement gives it.
 
-    Args:
-        block: the layer's call.
-        inner: the calls inside it.
-        outputs: W_O of each of its attentions, in their order.
-        own: the modules of the attentions.
+    `inner` are the calls inside the layer's, `outputs` W_O of each of its attentions, in their order, and `own` the
+    modules of these.
     """
     calls = [each for each in inner if isinstance(each, ModuleCall) and each.inputs]
     wide = [each for each in calls if batched(each.out).shape == block.x.shape]

@@ -118,15 +118,11 @@ def run_watched(model: nn.Module, read: Mapping[type, set[str]]) -> Watched:
 
 
 def unread_settings(settings: Mapping[str, Any], model: nn.Module, watched: Watched) -> dict[str, Any]:
-    """Settings of positions, masks, norms and scales that differ from the class's default and were never read.
+    """Settings in config.json of positions, masks, norms and scales that differ from the class's default and that the
+    model that was made of it, and watched, never read.
 
     One from which another follows, as RoPE's angles do from its base, is read where that other one is. One that the
     family's code names is only switched off, by another setting.
-
-    Args:
-        settings: config.json as it is written.
-        model: what was made of it.
-        watched: what that model read.
     """
     config = model.config.get_text_config()
     written, kind = _described(settings, config), type(config)

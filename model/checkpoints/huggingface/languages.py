@@ -57,12 +57,11 @@ class Languages:
 
 
 def find_languages(tokenizer: object, size: int, begins: Iterable[int]) -> Languages | None:
-    """The languages of a tokenizer, its own choice first; None where it has none.
+    """The languages of a transformers tokenizer, whose choice is the same afterwards, its own first; None where it has
+    none.
 
-    Args:
-        tokenizer: of transformers; its choice is the same afterwards.
-        size: number of tokens that the model knows.
-        begins: ids with which the model's settings let a text begin, one of which may be a language's.
+    The model knows `size` tokens, and its settings let a text begin with the ids `begins`, one of which may be a
+    language's.
     """
     if not hasattr(tokenizer, "src_lang"):
         return None
