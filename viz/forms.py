@@ -36,10 +36,8 @@ from viz.figure import (
 from viz.heatmap import cells_height, cells_table, colour_axis, half_bar, map_grid, slanted_room
 from viz.labels import say_label
 from viz.latex import signed
-from viz.theme import FAINT, GUIDE, OKABE_ITO, SIGNED, WEIGHTS, symmetric_range
+from viz.theme import FAINT, GUIDE, OKABE_ITO, SIGNED, WEIGHTS, Array, symmetric_range
 from viz.tokens import MOST_ROOM, axis_ticks
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from viz.drawing import Drawing, named
-from viz.theme import KEY, OKABE_ITO, QUERY
-
-Array = np.ndarray
+from viz.theme import KEY, OKABE_ITO, QUERY, Array
 
 MOST_HEADS = len(OKABE_ITO)
 LEAST = 0.004

@@ -31,10 +31,8 @@ from viz.forms import Form
 from viz.heatmap import MOST_ROWS, colours
 from viz.labels import say_label
 from viz.latex import span
-from viz.theme import CHOSEN, OKABE_ITO, SIGNED, WEIGHTS
+from viz.theme import CHOSEN, OKABE_ITO, SIGNED, WEIGHTS, Array
 from viz.tokens import as_plotly, axis_ticks, labels
-
-Array = np.ndarray
 
 BAND = "rgba(127,127,127,0.22)"
 CHART, GAP, FOOT, HEAD = 92, 78, 88, 80

@@ -26,10 +26,8 @@ from viz.figure import (
 from viz.forms import ABOVE, BESIDE, Form, Scale
 from viz.heatmap import Map, bar_below, cells_height, colour_axis, half_bar, map_grid, signed, slanted_room, weight_axis
 from viz.latex import span
-from viz.theme import CHOSEN, OKABE_ITO, SIGNED, symmetric_range
+from viz.theme import CHOSEN, OKABE_ITO, SIGNED, Array, symmetric_range
 from viz.tokens import MOST_ROOM, labels
-
-Array = np.ndarray
 
 BEFORE = {"color": OKABE_ITO[0]}
 AFTER = {"color": OKABE_ITO[1], "pattern": {"shape": "/"}}
