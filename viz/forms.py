@@ -198,11 +198,7 @@ class Maps(Form):
         )
         bars = {
             name: colour_axis(
-                scale.colours,
-                scale.low,
-                scale.high,
-                scale.title,
-                **(places[number] if len(scales) > 1 else ALONE),
+                scale.colours, scale.low, scale.high, scale.title, **(places[number] if len(scales) > 1 else ALONE)
             )
             for number, (scale, name) in enumerate(axes.items())
         }

@@ -100,10 +100,7 @@ class StreamPath(Form):
         position, step = self.chosen
         plot = 2 * CHART + GAP
         mine = {name: values[position] for name, values in self.measures.items()}
-        columns = {
-            "x": np.arange(len(steps)),
-            "customdata": [[position, i, name] for i, name in enumerate(steps)],
-        }
+        columns = {"x": np.arange(len(steps)), "customdata": [[position, i, name] for i, name in enumerate(steps)]}
         lengths = bar(
             y=mine["out"],
             name="‖Sublayer(x)‖",
@@ -145,11 +142,7 @@ class StreamPath(Form):
             | {
                 "y": 1 - (CHART + GAP) / plot,
                 "font": {"size": 12},
-                "title": {
-                    "text": titles[1],
-                    "side": "top",
-                    "font": {"size": 14},
-                },
+                "title": {"text": titles[1], "side": "top", "font": {"size": 14}},
             },
             margin={"t": HEAD, "b": FOOT, "l": 60, "r": 80},
             hoverdistance=200,

@@ -17,11 +17,7 @@ OWN, OTHER = OKABE_ITO[0], OKABE_ITO[5]
 """the model's own part, and the one beside it"""
 NUMBERED = 5
 """neurons that have their number written beside them"""
-LINES = {
-    "mode": "lines",
-    "line": {"color": "rgba(128, 132, 149, 0.45)", "width": 1},
-    "hoverinfo": "skip",
-}
+LINES = {"mode": "lines", "line": {"color": "rgba(128, 132, 149, 0.45)", "width": 1}, "hoverinfo": "skip"}
 
 
 def rotation_plane(

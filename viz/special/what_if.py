@@ -147,11 +147,7 @@ class ChangeMaps(Form):
             margin={"t": ABOVE, "b": below, "r": BESIDE},
             coloraxis=weight_axis(**half_bar(0.78) | {"len": 0.5, "tickvals": [0, 1]}),
             coloraxis2=colour_axis(
-                SIGNED,
-                low,
-                high,
-                f"difference<br>{span(low, high)}",
-                **half_bar(0.2) | {"tickvals": [low, high]},
+                SIGNED, low, high, f"difference<br>{span(low, high)}", **half_bar(0.2) | {"tickvals": [low, high]}
             ),
             hoverdistance=60,
             clickmode="event+select",

@@ -200,12 +200,7 @@ def _trace_step(opened: MaskedModel, step: FillStep, interventions: tuple[Interv
     return opened.trace_step(step, interventions)
 
 
-@view(
-    "Gap by gap",
-    code=(MaskedModel.fill_steps,),
-    needs=(Need.MASKED_MODEL, Need.LOGITS),
-    on_request=FILLED,
-)
+@view("Gap by gap", code=(MaskedModel.fill_steps,), needs=(Need.MASKED_MODEL, Need.LOGITS), on_request=FILLED)
 def gap_by_gap(
     run: Run,
     outcome: Mapping[str, tuple[FillStep, ...]] | None,

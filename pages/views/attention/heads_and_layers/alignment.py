@@ -106,10 +106,7 @@ READINGS = {"predicts": "rows as what they predict", "reads": "rows as what they
     on_request=ALIGN,
 )
 def aligned(
-    run: Run,
-    reference: str = ALIGNED_BY,
-    pairs: str | None = TYPED_PAIRS,
-    outcome: AlignmentReport | str | None = None,
+    run: Run, reference: str = ALIGNED_BY, pairs: str | None = TYPED_PAIRS, outcome: AlignmentReport | str | None = None
 ) -> Result:
     """The alignment error rate of every head of cross-attention, read in both ways; the list of those that align."""
     facts = {"done": isinstance(outcome, AlignmentReport), "problem": outcome if isinstance(outcome, str) else None}
