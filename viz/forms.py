@@ -8,7 +8,7 @@ such a picture is a figure of its own.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -85,11 +85,8 @@ class Form:
     """what a click on each place chooses besides the place, by name"""
     edition: str = ""
     """a picture of another edition has forgotten its last click, so the same place can be clicked again"""
-
-    @property
-    def roomy(self) -> bool:
-        """Whether its panels stand below each other on a phone."""
-        return False
+    roomy: ClassVar[bool] = False
+    """whether its panels stand below each other on a phone"""
 
     def clicked(self, point: Mapping[str, Any]) -> dict[str, Any]:
         """What a click on a point of Plotly's chooses, by name."""

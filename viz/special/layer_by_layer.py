@@ -82,10 +82,7 @@ class StreamPath(Form):
     shown: str
     """the measure of the map"""
 
-    @property
-    def roomy(self) -> bool:
-        """The map stands beside the charts."""
-        return True
+    roomy = True  # the map stands beside the charts
 
     def clicked(self, point: Mapping[str, Any]) -> dict[str, int]:
         """The token and the step of a point or a cell."""

@@ -86,10 +86,7 @@ class SideMaps(Form):
     titles: tuple[str, str]
     """of the two sides, plain text in one or two lines"""
 
-    @property
-    def roomy(self) -> bool:
-        """Three maps need the width."""
-        return True
+    roomy = True  # three maps need the width
 
     def draw(self) -> StableFigure:
         """The two or three maps."""

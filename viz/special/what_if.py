@@ -94,10 +94,7 @@ class ChangeMaps(Form):
     place: tuple[str, int, int] = ("", 0, 0)
     """kind, layer and head whose weights these are"""
 
-    @property
-    def roomy(self) -> bool:
-        """Three maps need the width."""
-        return True
+    roomy = True  # three maps need the width
 
     def clicked(self, point: Mapping[str, Any]) -> dict[str, Any]:
         """The query and the key of a cell, and how many cells were changed before; and the head, which stays."""
