@@ -6,9 +6,6 @@ from pages.widgets.correction import show_correction
 from pages.widgets.live_training import show_live_training
 from pages.widgets.page_links import say_where_parts_went
 
-LIVE = {
-    later("Train it in front of you"): show_live_training,
-    later("Fine-tune on a correction"): show_correction,
-}
+LIVE = {later("Train it in front of you"): show_live_training, later("Fine-tune on a correction"): show_correction}
 
 show_page(__file__, say_where_parts_went, LIVE)

@@ -9,10 +9,8 @@ import numpy as np
 from model.language import tr
 from viz.figure import GROUPED_BARS, NO_GRID, StableFigure, bar, escape, figure
 from viz.forms import Form, array_name
-from viz.theme import DECODER, GUIDE
+from viz.theme import DECODER, GUIDE, Array
 from viz.tokens import Verbatim, labels, text_width
-
-Array = np.ndarray
 
 PERCENT = {"range": [0, 1.15], "tickvals": [0, 0.25, 0.5, 0.75, 1], "tickformat": ".0%"}
 """Axis of probabilities, with room for the number after a bar."""

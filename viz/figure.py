@@ -196,13 +196,7 @@ def selectable(figure: StableFigure) -> StableFigure:
     return StableFigure(figure._content | {"layout": layout})
 
 
-def _trace(
-    kind: str,
-    *,
-    panel: int = 1,
-    hover: str = "",
-    **properties: Any,
-) -> dict:
+def _trace(kind: str, *, panel: int = 1, hover: str = "", **properties: Any) -> dict:
     """A trace in `panel` (counted from 1, row by row); `hover` is its hover text without Plotly's name box."""
     trace = {"type": kind, "xaxis": f"x{suffix(panel)}", "yaxis": f"y{suffix(panel)}"} | properties
     said = Verbatim(say_label(hover) + "<extra></extra>")

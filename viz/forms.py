@@ -8,7 +8,7 @@ such a picture is a figure of its own.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -36,10 +36,8 @@ from viz.figure import (
 from viz.heatmap import cells_height, cells_table, colour_axis, half_bar, map_grid, slanted_room
 from viz.labels import say_label
 from viz.latex import signed
-from viz.theme import FAINT, GUIDE, OKABE_ITO, SIGNED, WEIGHTS, symmetric_range
+from viz.theme import FAINT, GUIDE, OKABE_ITO, SIGNED, WEIGHTS, Array, symmetric_range
 from viz.tokens import MOST_ROOM, axis_ticks
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -87,11 +85,8 @@ class Form:
     """what a click on each place chooses besides the place, by name"""
     edition: str = ""
     """a picture of another edition has forgotten its last click, so the same place can be clicked again"""
-
-    @property
-    def roomy(self) -> bool:
-        """Whether its panels stand below each other on a phone."""
-        return False
+    roomy: ClassVar[bool] = False
+    """whether its panels stand below each other on a phone"""
 
     def clicked(self, point: Mapping[str, Any]) -> dict[str, Any]:
         """What a click on a point of Plotly's chooses, by name."""
@@ -200,11 +195,7 @@ class Maps(Form):
         )
         bars = {
             name: colour_axis(
-                scale.colours,
-                scale.low,
-                scale.high,
-                scale.title,
-                **(places[number] if len(scales) > 1 else ALONE),
+                scale.colours, scale.low, scale.high, scale.title, **(places[number] if len(scales) > 1 else ALONE)
             )
             for number, (scale, name) in enumerate(axes.items())
         }

@@ -13,10 +13,8 @@ import plotly.graph_objects as go
 from viz.figure import NO_GRID, escape, figure, frame, grid, heatmap, merge, panels, suffix
 from viz.labels import say_label, set_symbols
 from viz.latex import signed
-from viz.theme import GUIDE, SIGNED, WEIGHTS, flat_bar
+from viz.theme import GUIDE, SIGNED, WEIGHTS, Array, flat_bar
 from viz.tokens import MOST_TICKS, Verbatim, axis_ticks, decoder_names, labels, numbered, text_width
-
-Array = np.ndarray
 
 _HATCH = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="600" height="600"><defs><pattern id="h" width="7" height="7" '

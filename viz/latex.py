@@ -4,12 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from model.language import Numeral, language, printed
-from viz.theme import KEY, QUERY, VALUE
-
-Array = np.ndarray
+from viz.theme import KEY, QUERY, VALUE, Array
 
 DIMMED = "#8C8C8C"
 """Colour of steps that are still to come, readable on light and dark."""

@@ -35,9 +35,7 @@ class Networks(Form):
     row: int
     """the last row that has appeared, in bold: its position among all tokens"""
 
-    @property
-    def roomy(self) -> bool:
-        return True
+    roomy = True
 
     def clicked(self, point: Mapping) -> dict:
         """The place among the drawn tokens, counted from 1."""

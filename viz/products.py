@@ -49,7 +49,8 @@ class Products(Form):
         return dict(self.chooses[place]) if place < len(self.chooses) else {}
 
     def draw(self) -> StableFigure:
-        table, (rows, columns) = self._with_sums(), self.values.shape
+        (rows, columns), summed = self.values.shape, np.vstack([self.values, self.values.sum(axis=0)])
+        table = np.hstack([summed, summed.sum(axis=1, keepdims=True)])
         names = [[*side, say_label("sum")] for side in (self.rows, self.columns)]
         above = slanted_room(names[1], MOST_ROOM)
         step = min((TALLEST - above - AROUND) / (rows + 1), TALLEST_ROW)
@@ -97,11 +98,6 @@ class Products(Form):
             margin={"t": above + AROUND - 16, "b": 16},
             showlegend=False,
         )
-
-    def _with_sums(self) -> Array:
-        """(row + 1, column + 1)"""
-        rows = np.vstack([self.values, self.values.sum(axis=0)])
-        return np.hstack([rows, rows.sum(axis=1, keepdims=True)])
 
     def arrays(self) -> dict[str, Array]:
         return {array_name(self.title): self.values}

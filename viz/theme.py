@@ -5,6 +5,8 @@ from functools import cache
 import numpy as np
 import plotly.colors
 
+Array = np.ndarray
+
 OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 """Okabe & Ito (2008), distinguishable with every kind of colour vision; heads take them in this order."""
 

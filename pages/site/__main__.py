@@ -21,11 +21,7 @@ def main() -> None:
         help="names or folders: a translator, a language model, or one of each, the first page's first "
         f"(default: {' '.join(SHIPPED)})",
     )
-    parser.add_argument(
-        "--app",
-        default="",
-        help="address of the full app; without it the page says how to start one",
-    )
+    parser.add_argument("--app", default="", help="address of the full app; without it the page says how to start one")
     options = parser.parse_args()
     sys.stdout.write(f"Building the pages of {' and '.join(options.checkpoint)} ...\n")
     sys.stdout.flush()

@@ -109,7 +109,8 @@ class Site:
     @property
     def headers(self) -> dict[str, Any]:
         """Of the pictures, in the language of this run."""
-        model = _whole_model(self.run, self.task, _headings(self))
+        headings = {name: found[1] for name, text in _texts(self).items() if (found := re.match("## (.+)", text))}
+        model = _whole_model(self.run, self.task, headings)
         return headers(self.trace, TAUS, SCOPES["head"]) | {"model": model}
 
 
@@ -351,10 +352,6 @@ def _texts(site: Site) -> dict[str, str]:
     facts = _facts(site)
     texts = {name: section_text(site.task.story, name, facts).strip() for name in titles(site.task.story)}
     return {name: text for name, text in texts.items() if text}
-
-
-def _headings(site: Site) -> dict[str, str]:
-    return {name: found[1] for name, text in _texts(site).items() if (found := re.match("## (.+)", text))}
 
 
 def _sections(site: Site) -> dict[str, str]:

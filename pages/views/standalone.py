@@ -13,7 +13,6 @@ import pandas as pd
 from latex2mathml.converter import convert
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
-from markdown_it.token import Token
 
 from model.language import language, tr
 from pages.views import Result, Run
@@ -42,13 +41,9 @@ def _read_formula(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _write_formula(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:
-    return convert(tokens[at].content)
-
-
 def _add_formulas(markdown: MarkdownIt) -> None:
     markdown.inline.ruler.after("escape", "formula", _read_formula)
-    markdown.add_render_rule("formula", _write_formula)
+    markdown.add_render_rule("formula", lambda _, tokens, at, *__: convert(tokens[at].content))
 
 
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").use(_add_formulas)

@@ -24,10 +24,7 @@ DRAFT = "of a change that is being built; what was added to the list is in the l
 SIDEBAR, ALL = "sidebar", "all"
 SIDES = {"source": later("Source"), "target": later("Target")}
 STACKS = {ALL: later("encoder and decoder"), "encoder": later("encoder"), "decoder": later("decoder")}
-SUBLAYERS = {
-    ALL: later("every sub-layer"),
-    **SUBLAYER_TITLES,
-}
+SUBLAYERS = {ALL: later("every sub-layer"), **SUBLAYER_TITLES}
 SOURCE_KINDS = ("encoder_self", "cross")
 SELF_KINDS = ("encoder_self", "decoder_self")
 

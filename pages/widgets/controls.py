@@ -188,11 +188,7 @@ def keep_clicks() -> Iterator[None]:
 
 
 def draw(
-    run: "Run",
-    control: "Control",
-    place: Any = st,
-    key: str = "",
-    chosen: Mapping[str, Any] = MappingProxyType({}),
+    run: "Run", control: "Control", place: Any = st, key: str = "", chosen: Mapping[str, Any] = MappingProxyType({})
 ) -> Any:
     """The value of a control of views, which is drawn as `LOOKS` says; None where it offers nothing.
 
@@ -271,13 +267,7 @@ def choice(offer: "Offer", key: str, place: Any = st, **options: Any) -> Any:
 
 
 def select(
-    offer: "Offer",
-    key: str,
-    place: Any = st,
-    *,
-    in_link: bool = False,
-    notes: list[str] | None = None,
-    **options: Any,
+    offer: "Offer", key: str, place: Any = st, *, in_link: bool = False, notes: list[str] | None = None, **options: Any
 ) -> Any:
     """One of many options in a menu; arguments as in `choice`. `in_link`: the URL holds the start, too."""
     # Streamlit leaves what a menu begins with out of the URL.
@@ -334,12 +324,7 @@ def is_on(key: str) -> bool:
 
 
 def text_area(
-    offer: "Offer",
-    key: str,
-    placeholder: str,
-    button: str,
-    beside: Callable[[], Any] | None = None,
-    height: int = 100,
+    offer: "Offer", key: str, placeholder: str, button: str, beside: Callable[[], Any] | None = None, height: int = 100
 ) -> str:
     """A text of several lines, as typed, and a button; it is in the link as long as it is short enough for one.
 
@@ -369,12 +354,7 @@ def texts_not_in_link() -> list[str]:
     return [key for key, typed in texts.items() if len(typed) > LONGEST_IN_LINK]
 
 
-def tabs(
-    views: Mapping[str, Callable[..., Any]],
-    key: str,
-    *args: Any,
-    default: str | None = None,
-) -> Any:
+def tabs(views: Mapping[str, Callable[..., Any]], key: str, *args: Any, default: str | None = None) -> Any:
     """One tab per view, by its English title; only the open tab's function runs, with `args`. Returns what it returned.
 
     The key is that of the session and of the URL; at first the tab `default` is open, or else the first one.

@@ -89,7 +89,7 @@ def _offer_figures(parts: Sequence[Part], page: Callable[[], Sequence[Part]] | N
     what = st.selectbox(tr("What"), list(names), format_func=names.__getitem__, key=f"{key}-what")
     if what in names and what not in (TAB, PAGE) and (reason := _reason(pictures[what])):
         st.caption(tr("The browser saves this one, as SVG or as an image, because {reason}.", reason=tr(reason)))
-        _save_buttons(run, f"{_stem(run, pictures[what])}", (pictures[what],))
+        _save_buttons(run, pictures[what])
         return
     paper = _choose_paper(key)
     chosen = [pictures[what]] if what not in (TAB, PAGE) else pictures
@@ -215,18 +215,11 @@ def _offer_numbers(result: Result, pictures: tuple[Picture, ...]) -> None:
     st.code(program, language="python", height=320)
 
 
-def _save_buttons(run: Run, stem: str, pictures: tuple[Picture, ...]) -> None:
-    targets = [
-        {
-            "title": picture.title,
-            "key": picture.key,
-            "component": picture.content.component if isinstance(picture.content, Drawing) else "",
-            "file": stem,
-        }
-        for picture in pictures
-    ]
-    data = {"targets": targets, "caption": _caption(run)}
-    component("save")(key=f"save-{stem}", data=data)
+def _save_buttons(run: Run, picture: Picture) -> None:
+    stem = _stem(run, picture)
+    target = {"title": picture.title, "key": picture.key, "file": stem}
+    target["component"] = picture.content.component if isinstance(picture.content, Drawing) else ""
+    component("save")(key=f"save-{stem}", data={"targets": [target], "caption": _caption(run)})
 
 
 def _caption(run: Run) -> list[str]:

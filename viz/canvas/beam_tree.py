@@ -10,8 +10,6 @@ from viz.html import changed_words
 from viz.theme import DECODER
 from viz.tokens import labels
 
-Array = np.ndarray
-
 
 def tree_picture(
     nodes: Sequence,

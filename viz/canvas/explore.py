@@ -4,13 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from viz.drawing import Drawing, named
 from viz.labels import say_label
-from viz.theme import SIGNED, colour_scales, symmetric_range
+from viz.theme import SIGNED, Array, colour_scales, symmetric_range
 
-Array = np.ndarray
 AXES = {
     "query": {"title": "queries"},
     "key": {"title": "keys"},

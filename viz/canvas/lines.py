@@ -6,9 +6,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from viz.drawing import Drawing, named
-from viz.theme import KEY, OKABE_ITO, QUERY
-
-Array = np.ndarray
+from viz.theme import KEY, OKABE_ITO, QUERY, Array
 
 MOST_HEADS = len(OKABE_ITO)
 LEAST = 0.004
@@ -83,11 +81,7 @@ def lines(  # noqa: PLR0913 - all but three are keywords with defaults
 def _names(queries: Sequence[str], keys: Sequence[str], predicts: Sequence[str] | None) -> dict:
     if predicts is not None and len(predicts) != len(queries):
         raise ValueError(f"{len(predicts)} predicted tokens do not fit {len(queries)} queries.")
-    return {
-        "queries": list(queries),
-        "keys": list(keys),
-        "predicts": None if predicts is None else list(predicts),
-    }
+    return {"queries": list(queries), "keys": list(keys), "predicts": None if predicts is None else list(predicts)}
 
 
 def _check_names(weights: Array, heads: Sequence[int], queries: Sequence[str], keys: Sequence[str]) -> None:

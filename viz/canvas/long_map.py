@@ -6,9 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from viz.drawing import Coded, Drawing, named
-from viz.theme import WEIGHTS, colour_scales
-
-Array = np.ndarray
+from viz.theme import WEIGHTS, Array, colour_scales
 
 
 @dataclass(frozen=True)

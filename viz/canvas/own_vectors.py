@@ -3,12 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from viz.drawing import Drawing, named
-from viz.theme import KEY, QUERY, VALUE, WEIGHTS, colour_scales
+from viz.theme import KEY, QUERY, VALUE, WEIGHTS, Array, colour_scales
 
-Array = np.ndarray
 AXES = ("key_axes", "value_axes")
 OF_HEAD = ("q", "k", "v", "mask", "pattern", "z", "bias")
 

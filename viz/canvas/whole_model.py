@@ -18,10 +18,8 @@ from model.language import tr
 from viz.activations import activation
 from viz.drawing import Coded, Drawing, named
 from viz.labels import say_label
-from viz.theme import DECODER, ENCODER, WEIGHTS, colour_scales
+from viz.theme import DECODER, ENCODER, WEIGHTS, Array, colour_scales
 from viz.tokens import labels
-
-Array = np.ndarray
 
 MOST_CELLS = 24
 """along each side of a head in miniature; of more tokens a cell shows the largest weight of several"""

@@ -8,9 +8,8 @@ import numpy as np
 
 from model.language import Refusal
 from viz.paper.look import INK, LEAST, POINTS, TEXT, colour_map, ink_on, plain, readable, rgba, written
-from viz.theme import OKABE_ITO
+from viz.theme import OKABE_ITO, Array
 
-Array = np.ndarray
 Places = Callable[[str, Any], Array]
 """from "x" or "y" and the values of a trace to numbers: a name has its position"""
 DASHES = {

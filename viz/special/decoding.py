@@ -3,14 +3,10 @@
 import html
 from collections.abc import Sequence
 
-import numpy as np
-
 from model.language import later, tr
 from viz.labels import say_label
 from viz.theme import DECODER, FONT, GUIDE
 from viz.tokens import labels
-
-Array = np.ndarray
 
 _LINE = f"""<style>
 .written {{ display: flex; flex-wrap: wrap; gap: 0.25rem; font-family: {FONT}; font-size: 1rem; }}

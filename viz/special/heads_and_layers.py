@@ -9,10 +9,9 @@ import plotly.graph_objects as go
 from viz.figure import NO_GRID, figure
 from viz.heatmap import hatching, map_traces
 from viz.latex import signed
-from viz.theme import WEIGHTS, flat_bar
+from viz.theme import WEIGHTS, Array, flat_bar
 from viz.tokens import ARROW, SPECIAL, WORD_START, as_plotly, axis_ticks, decoder_names, labels, text_width, visible
 
-Array = np.ndarray
 Groups = Sequence[Sequence[int]]
 
 MAP_HEIGHT = 400

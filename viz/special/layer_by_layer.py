@@ -31,10 +31,8 @@ from viz.forms import Form
 from viz.heatmap import MOST_ROWS, colours
 from viz.labels import say_label
 from viz.latex import span
-from viz.theme import CHOSEN, OKABE_ITO, SIGNED, WEIGHTS
+from viz.theme import CHOSEN, OKABE_ITO, SIGNED, WEIGHTS, Array
 from viz.tokens import as_plotly, axis_ticks, labels
-
-Array = np.ndarray
 
 BAND = "rgba(127,127,127,0.22)"
 CHART, GAP, FOOT, HEAD = 92, 78, 88, 80
@@ -84,10 +82,7 @@ class StreamPath(Form):
     shown: str
     """the measure of the map"""
 
-    @property
-    def roomy(self) -> bool:
-        """The map stands beside the charts."""
-        return True
+    roomy = True  # the map stands beside the charts
 
     def clicked(self, point: Mapping[str, Any]) -> dict[str, int]:
         """The token and the step of a point or a cell."""
@@ -102,10 +97,7 @@ class StreamPath(Form):
         position, step = self.chosen
         plot = 2 * CHART + GAP
         mine = {name: values[position] for name, values in self.measures.items()}
-        columns = {
-            "x": np.arange(len(steps)),
-            "customdata": [[position, i, name] for i, name in enumerate(steps)],
-        }
+        columns = {"x": np.arange(len(steps)), "customdata": [[position, i, name] for i, name in enumerate(steps)]}
         lengths = bar(
             y=mine["out"],
             name="‖Sublayer(x)‖",
@@ -147,11 +139,7 @@ class StreamPath(Form):
             | {
                 "y": 1 - (CHART + GAP) / plot,
                 "font": {"size": 12},
-                "title": {
-                    "text": titles[1],
-                    "side": "top",
-                    "font": {"size": 14},
-                },
+                "title": {"text": titles[1], "side": "top", "font": {"size": 14}},
             },
             margin={"t": HEAD, "b": FOOT, "l": 60, "r": 80},
             hoverdistance=200,

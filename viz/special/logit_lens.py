@@ -8,10 +8,8 @@ import plotly.graph_objects as go
 from model.language import language, tr
 from viz.figure import NO_GRID, escape, figure, frame, heatmap
 from viz.heatmap import cells_height, colours
-from viz.theme import CHOSEN, WEIGHTS
+from viz.theme import CHOSEN, WEIGHTS, Array
 from viz.tokens import Verbatim, as_plotly, axis_ticks, labels
-
-Array = np.ndarray
 
 
 def lens_grid(tops: Sequence[Sequence[str]], probabilities: Array, steps: Sequence[str], followed: str) -> go.Figure:

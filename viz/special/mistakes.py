@@ -7,9 +7,8 @@ import plotly.graph_objects as go
 
 from viz.figure import escape, figure, heatmap
 from viz.heatmap import QUERY_AND_KEY, Map, bar_below, cells_height, map_grid, slanted_room, weight_axis
-from viz.theme import OKABE_ITO
+from viz.theme import OKABE_ITO, Array
 
-Array = np.ndarray
 NOT_A_NUMBER = OKABE_ITO[1]
 """colour of cells that are NaN: orange"""
 

@@ -5,9 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from model.language import Numeral
-from viz.theme import OKABE_ITO
-
-Array = np.ndarray
+from viz.theme import OKABE_ITO, Array
 
 ATTENTION = "Q Kᵀ and weights · V"
 COLOURS: Mapping[str, str] = {

@@ -14,9 +14,7 @@ from viz.figure import LEGEND_ABOVE, NO_GRID, curve, figure, heatmap, scatter, t
 from viz.heatmap import colours
 from viz.latex import latex_decimal
 from viz.special.positional_encoding import dimension_name, positions_text
-from viz.theme import GUIDE, OKABE_ITO, SIGNED
-
-Array = np.ndarray
+from viz.theme import GUIDE, OKABE_ITO, SIGNED, Array
 
 
 def wave_chart(encoding: Array, wavelengths: Array, dimensions: Sequence[int]) -> go.Figure:

@@ -14,10 +14,8 @@ from viz.figure import NO_GRID, StableFigure, escape, figure, grid, heatmap, mer
 from viz.forms import TALLEST_BELOW_CONTROLS, Form, Mark, array_name
 from viz.heatmap import MOST_ROWS, cells_height, signed_axis
 from viz.labels import say_label
-from viz.theme import usual_range
+from viz.theme import Array, usual_range
 from viz.tokens import axis_ticks, numbered
-
-Array = np.ndarray
 
 VALUE = "<b>%{z:.7g}</b><br>"
 """Hover text of a number: all the digits of single precision."""

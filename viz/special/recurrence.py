@@ -11,10 +11,8 @@ from viz.figure import NO_GRID, TITLE_LEFT, escape, figure, frame, grid, heatmap
 from viz.heatmap import bar_below, colour_axis
 from viz.labels import say_label
 from viz.latex import span
-from viz.theme import CHOSEN, OKABE_ITO, SIGNED
+from viz.theme import CHOSEN, OKABE_ITO, SIGNED, Array
 from viz.tokens import Verbatim, as_plotly
-
-Array = np.ndarray
 
 LOOKS = ((OKABE_ITO[0], "square"), (OKABE_ITO[2], "diamond"), (OKABE_ITO[5], "circle"))
 """Colour and marker of each model: one vector, additive attention, Transformer."""

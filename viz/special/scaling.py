@@ -2,13 +2,10 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import plotly.graph_objects as go
 
 from viz.figure import LEGEND_ABOVE, curve, figure
-from viz.theme import OKABE_ITO
-
-Array = np.ndarray
+from viz.theme import OKABE_ITO, Array
 
 
 def runs_chart(taus: Sequence[float], per_token: Array, bits: Array) -> go.Figure:

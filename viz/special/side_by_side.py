@@ -25,10 +25,9 @@ from viz.heatmap import (
     weight_axis,
 )
 from viz.latex import span
-from viz.theme import SIGNED, symmetric_range
+from viz.theme import SIGNED, Array, symmetric_range
 from viz.tokens import ARROW, MOST_TICKS, axis_ticks
 
-Array = np.ndarray
 Pair = tuple[int | None, int | None]
 
 LONGEST_TICK, LONGEST_BETWEEN = 22, 10
@@ -87,10 +86,7 @@ class SideMaps(Form):
     titles: tuple[str, str]
     """of the two sides, plain text in one or two lines"""
 
-    @property
-    def roomy(self) -> bool:
-        """Three maps need the width."""
-        return True
+    roomy = True  # three maps need the width
 
     def draw(self) -> StableFigure:
         """The two or three maps."""

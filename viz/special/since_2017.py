@@ -10,20 +10,14 @@ from viz.figure import LEGEND_ABOVE, NO_GRID, curve, escape, figure, grid, hline
 from viz.forms import TALLEST_BELOW_CONTROLS
 from viz.labels import say_label
 from viz.latex import signed
-from viz.theme import CHOSEN, GUIDE, KEY, OKABE_ITO, QUERY, SIGNED, flat_bar
+from viz.theme import CHOSEN, GUIDE, KEY, OKABE_ITO, QUERY, SIGNED, Array, flat_bar
 from viz.tokens import axis_ticks
-
-Array = np.ndarray
 
 OWN, OTHER = OKABE_ITO[0], OKABE_ITO[5]
 """the model's own part, and the one beside it"""
 NUMBERED = 5
 """neurons that have their number written beside them"""
-LINES = {
-    "mode": "lines",
-    "line": {"color": "rgba(128, 132, 149, 0.45)", "width": 1},
-    "hoverinfo": "skip",
-}
+LINES = {"mode": "lines", "line": {"color": "rgba(128, 132, 149, 0.45)", "width": 1}, "hoverinfo": "skip"}
 
 
 def rotation_plane(

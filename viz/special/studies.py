@@ -8,9 +8,7 @@ import plotly.graph_objects as go
 from viz.figure import LEGEND_ABOVE, band, curve, figure, grid, panels, scatter, suffix, vline
 from viz.forms import TALLEST
 from viz.labels import say_label
-from viz.theme import FAINT, GUIDE, OKABE_ITO
-
-Array = np.ndarray
+from viz.theme import FAINT, GUIDE, OKABE_ITO, Array
 
 HEAD, FOOT = 44, 56
 """pixels above and below the rows"""

@@ -6,10 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.figure import figure, scatter
-from viz.theme import CHOSEN, GUIDE, OKABE_ITO
+from viz.theme import CHOSEN, GUIDE, OKABE_ITO, Array
 from viz.tokens import as_plotly
-
-Array = np.ndarray
 
 MEASURES = {"tv": ("total variation", 1.0, "0 to 1"), "jsd": ("Jensen-Shannon divergence", log(2), "0 to ln 2 nats")}
 

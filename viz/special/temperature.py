@@ -3,12 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from viz.drawing import Drawing, named
 from viz.theme import WEIGHTS, colour_scales
-
-Array = np.ndarray
 
 AXES = {"query": {"title": "queries"}, "key": {"title": "keys"}}
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from model.language import language
 
-Array = np.ndarray
-
 
 def sum_equation(
     numbers: Mapping[str, float], token_id: int, position: int, dimension: int, d_model: int, added: str = "PE"

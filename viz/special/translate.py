@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 
 from viz.forms import Bars
-from viz.theme import DECODER, FAINT_DECODER, GUIDE
+from viz.theme import DECODER, FAINT_DECODER, GUIDE, Array
 from viz.tokens import labels, text_width
-
-Array = np.ndarray
 
 
 def certainty_bars(next_tokens: Sequence[str], probabilities: Array, chosen: int, **form: Any) -> Bars:

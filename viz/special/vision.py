@@ -5,9 +5,7 @@ import plotly.graph_objects as go
 
 from viz.figure import figure, heatmap, text
 from viz.heatmap import colour_axis
-from viz.theme import CHOSEN, OKABE_ITO
-
-Array = np.ndarray
+from viz.theme import CHOSEN, OKABE_ITO, Array
 
 
 def read_patches(image: Array, weights: Array, chosen: int) -> go.Figure:

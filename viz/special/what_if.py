@@ -26,10 +26,8 @@ from viz.figure import (
 from viz.forms import ABOVE, BESIDE, Form, Scale
 from viz.heatmap import Map, bar_below, cells_height, colour_axis, half_bar, map_grid, signed, slanted_room, weight_axis
 from viz.latex import span
-from viz.theme import CHOSEN, OKABE_ITO, SIGNED, symmetric_range
+from viz.theme import CHOSEN, OKABE_ITO, SIGNED, Array, symmetric_range
 from viz.tokens import MOST_ROOM, labels
-
-Array = np.ndarray
 
 BEFORE = {"color": OKABE_ITO[0]}
 AFTER = {"color": OKABE_ITO[1], "pattern": {"shape": "/"}}
@@ -96,10 +94,7 @@ class ChangeMaps(Form):
     place: tuple[str, int, int] = ("", 0, 0)
     """kind, layer and head whose weights these are"""
 
-    @property
-    def roomy(self) -> bool:
-        """Three maps need the width."""
-        return True
+    roomy = True  # three maps need the width
 
     def clicked(self, point: Mapping[str, Any]) -> dict[str, Any]:
         """The query and the key of a cell, and how many cells were changed before; and the head, which stays."""
@@ -149,11 +144,7 @@ class ChangeMaps(Form):
             margin={"t": ABOVE, "b": below, "r": BESIDE},
             coloraxis=weight_axis(**half_bar(0.78) | {"len": 0.5, "tickvals": [0, 1]}),
             coloraxis2=colour_axis(
-                SIGNED,
-                low,
-                high,
-                f"difference<br>{span(low, high)}",
-                **half_bar(0.2) | {"tickvals": [low, high]},
+                SIGNED, low, high, f"difference<br>{span(low, high)}", **half_bar(0.2) | {"tickvals": [low, high]}
             ),
             hoverdistance=60,
             clickmode="event+select",

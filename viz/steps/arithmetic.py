@@ -265,11 +265,7 @@ def _output(head: Head, choice: Choice) -> Arithmetic:
             column=o,
         ),
         _count(head.d_v),
-        (
-            StripRow(f"z, row {i}", z),
-            StripRow(f"W_O, column {o}", w),
-            StripRow("product", _double(z) * w, bars=True),
-        ),
+        (StripRow(f"z, row {i}", z), StripRow(f"W_O, column {o}", w), StripRow("product", _double(z) * w, bars=True)),
         sentence("sum = contribution of head {head} = {value}", head=h, value=number(parts[h], 5)),
     )
     all_heads = Strip(

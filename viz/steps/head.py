@@ -8,9 +8,7 @@ import numpy as np
 
 from model.language import sentence, series
 from viz import tokens
-from viz.theme import KEY, QUERY, VALUE
-
-Array = np.ndarray
+from viz.theme import KEY, QUERY, VALUE, Array
 
 PROJECTIONS = ("Q", "K", "V")
 COLOURS = dict(zip(PROJECTIONS, (QUERY, KEY, VALUE), strict=True))

@@ -58,10 +58,7 @@ def _numbers(head: Head) -> dict[str, Any]:
             cells=cells,
         )
         if masked
-        else sentence(
-            "Every query may attend to every key here: none of the {cells} cells is masked.",
-            cells=cells,
-        ),
+        else sentence("Every query may attend to every key here: none of the {cells} cells is masked.", cells=cells),
     }
 
 

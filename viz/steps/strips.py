@@ -9,9 +9,7 @@ from model.language import Sentence
 from viz.drawing import Drawing
 from viz.labels import say_label
 from viz.latex import number, signed
-from viz.theme import SIGNED, WEIGHTS, colour_scales, symmetric_range
-
-Array = np.ndarray
+from viz.theme import SIGNED, WEIGHTS, Array, colour_scales, symmetric_range
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ import pandas as pd
 
 from model.language import tr
 from viz.steps.head import PROJECTIONS, Head
+from viz.theme import Array
 
-Array = np.ndarray
 Row = Mapping[str, Any]
 
 

@@ -43,19 +43,9 @@ PROJECT, SUM_OF_V = 1, 6
 STEP = slider("Step", (1, 7), 1, key="step")
 PRESENT = toggle("Present", key="present", help="The matrices fill a screen.")
 QUERY = menu(
-    "Query",
-    lambda run: dict(enumerate(numbered(run.attention.query_tokens))),
-    first_query,
-    key="query",
-    follows=True,
+    "Query", lambda run: dict(enumerate(numbered(run.attention.query_tokens))), first_query, key="query", follows=True
 )
-KEY = menu(
-    "Key",
-    lambda run: dict(enumerate(numbered(run.attention.key_tokens))),
-    first_key,
-    key="key",
-    follows=True,
-)
+KEY = menu("Key", lambda run: dict(enumerate(numbered(run.attention.key_tokens))), first_key, key="key", follows=True)
 
 
 def _last_dimension(run: Run, step: int) -> int:
@@ -158,11 +148,7 @@ def _removable(run: Run, query: int, key: int) -> dict[str, str]:
 REMOVED = menu("Take out", _removable, key="why_without")
 
 
-@view(
-    "Why this score",
-    code=(score_parts, side_parts),
-    needs=(Need.FULL_ROWS, Need.MATRICES, Need.STREAM),
-)
+@view("Why this score", code=(score_parts, side_parts), needs=(Need.FULL_ROWS, Need.MATRICES, Need.STREAM))
 def why(run: Run, query: int = QUERY, key: int = KEY, removed: str = REMOVED) -> Result:
     """A score as the sum over what wrote the query and what wrote the key, and over the pairs of these."""
     attention, head = run.attention, run.head

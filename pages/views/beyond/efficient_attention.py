@@ -152,10 +152,7 @@ def sweep_head(trace: Trace, kind: str, layer: int, head: int) -> FeatureSweep:
     return sweep_features(trace.attention(kind, layer), head)
 
 
-@view(
-    "Linear attention",
-    code=(positive_features, draw_omega, kernel_weights, recurrent_attention, linear_attention),
-)
+@view("Linear attention", code=(positive_features, draw_omega, kernel_weights, recurrent_attention, linear_attention))
 def linear(run: Run, features: int | None = SIZE_OF_FEATURES, draw: int | None = DRAW) -> Result:
     """One head with the weights of two feature maps, and how far they are from the softmax's."""
     if features is None:
@@ -188,11 +185,7 @@ def linear(run: Run, features: int | None = SIZE_OF_FEATURES, draw: int | None =
     return Result(
         {
             "weights": _errors(
-                sweep.features,
-                sweep.weights_band,
-                made.weight_errors[0],
-                features,
-                "total variation of the weights",
+                sweep.features, sweep.weights_band, made.weight_errors[0], features, "total variation of the weights"
             ),
             "z": _errors(sweep.features, sweep.z_band, made.z_errors[0], features, "relative error of z", CLOSE),
             "maps": Maps(*axes(attention), {title: Map(weights, mask) for title, weights in maps.items()}),
@@ -551,11 +544,7 @@ AT_ATTENTION = OnRequest(
 )
 
 
-@view(
-    "Cost over n",
-    code=(costs.attention_costs, costs.eager_attention, costs.elu_attention),
-    on_request=AT_ATTENTION,
-)
+@view("Cost over n", code=(costs.attention_costs, costs.eager_attention, costs.elu_attention), on_request=AT_ATTENTION)
 def cost_over_n(
     run: Run,
     n: int = menu("n, tokens", _counts(LENGTHS), 10_000, key="cost_n"),

@@ -280,10 +280,7 @@ def gate(run: Run, token: int = TOKEN) -> Result:
         return Result(facts={"size": 0})
     z, activated, up, top = neurons.z, neurons.activated, neurons.up, neurons.top
     function = activation(config.activation)
-    names = (
-        function.curve,
-        f"the largest {'activations' if up is None else 'products'}",
-    )
+    names = (function.curve, f"the largest {'activations' if up is None else 'products'}")
     shows = {"activation": charts.activation_chart(neurons.curve, z, activated, top, names)}
     columns = {"neuron": top, "z": z[top], "act(z)": activated[top]}
     if up is not None:
@@ -486,9 +483,4 @@ def _curves(runs: Mapping[str, pd.DataFrame]) -> Lines:
 def one_line(run: Run) -> Result:
     """How many of the newer parts the opened model has."""
     has = sorted(part.name for part in parts_of(run.opened.config))
-    return Result(
-        facts={
-            "count": len(has),
-            "name": shown_name(run.trace.checkpoint),
-        }
-    )
+    return Result(facts={"count": len(has), "name": shown_name(run.trace.checkpoint)})

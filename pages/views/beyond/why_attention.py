@@ -300,12 +300,7 @@ def comparison(run: Run) -> Result:
         {
             "exact": _shares(of_all(EXACT_MATCH), trained, ("letters", "exact match")),
             "gradients": Lines(
-                gradients,
-                ("steps between reading and writing", NORM),
-                ".4g",
-                "y",
-                height=380,
-                layout={"yaxis": LOG},
+                gradients, ("steps between reading and writing", NORM), ".4g", "y", height=380, layout={"yaxis": LOG}
             ),
         },
         {"trained": trained, "published": published},
@@ -334,12 +329,7 @@ def _shares(models: Mapping[str, tuple[Array, Array]], trained: tuple[int, int],
 RECALL_MODELS = {recall.ATTENTION: "attention", recall.STATE_SPACE: "state space", recall.HYBRID: "hybrid"}
 LOOKED_UP = text(
     "Pairs, then the letter to look up",
-    (
-        "a3 k7 f1 d5 k",
-        "q2 m8 e4 x1 b9 t6 h3 w5 m",
-        "u1 c7 p4 y9 g2 n6 z0 s8 j3 v5 r1 l6 i4 o7 d2 a9 g",
-        "h6 b2 t8 b",
-    ),
+    ("a3 k7 f1 d5 k", "q2 m8 e4 x1 b9 t6 h3 w5 m", "u1 c7 p4 y9 g2 n6 z0 s8 j3 v5 r1 l6 i4 o7 d2 a9 g", "h6 b2 t8 b"),
     key="recall_pairs",
 )
 RECALL_LAYER = menu(
@@ -369,11 +359,7 @@ RECALL_CHANNEL = menu(
 
 @view("State space models", code=(SelectiveStateSpace, equivalent_map, StateSpaceLayer, HybridLanguageModel))
 def state_space(
-    run: Run,
-    pairs: str = LOOKED_UP,
-    layer: Any = RECALL_LAYER,
-    head: Any = RECALL_HEAD,
-    channel: Any = RECALL_CHANNEL,
+    run: Run, pairs: str = LOOKED_UP, layer: Any = RECALL_LAYER, head: Any = RECALL_HEAD, channel: Any = RECALL_CHANNEL
 ) -> Result:
     """Attention, a selective state space model and a hybrid look a letter up: where they read, and recall by length."""
     measured, parameters = run.compute(recall.read_recall_results), run.compute(recall.count_recall_parameters)
@@ -477,9 +463,7 @@ AT_LAYERS = OnRequest(
 
 @view("Measured", code=(lstm.layer_contenders, measure), on_request=AT_LAYERS)
 def measured(
-    run: Run,
-    batch: int = choice("Batch size", (1, 4, 16), key="time_batch"),
-    outcome: Timings | None = None,
+    run: Run, batch: int = choice("Batch size", (1, 4, 16), key="time_batch"), outcome: Timings | None = None
 ) -> Result:
     """Time of one self-attention layer and of one LSTM layer of the same width, by sentence length."""
     config, sizes = run.opened.config, lstm.layer_parameters(run.opened.model, LAYER)

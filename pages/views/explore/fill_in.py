@@ -11,7 +11,6 @@ import pandas as pd
 
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.masked_model import FillStep, MaskedModel, fill_arrays
-from model.interventions import Intervention
 from model.language import language, quoted, tr
 from model.needs import Need
 from model.run import Run, decode
@@ -196,16 +195,7 @@ SEED = number("Seed", lambda _, order: (0, LARGEST_SEED if order == "random" els
 STEP = player("Step", lambda run: (1, _last_step(run)), key="fill_step")
 
 
-def _trace_step(opened: MaskedModel, step: FillStep, interventions: tuple[Intervention, ...]) -> Trace:
-    return opened.trace_step(step, interventions)
-
-
-@view(
-    "Gap by gap",
-    code=(MaskedModel.fill_steps,),
-    needs=(Need.MASKED_MODEL, Need.LOGITS),
-    on_request=FILLED,
-)
+@view("Gap by gap", code=(MaskedModel.fill_steps,), needs=(Need.MASKED_MODEL, Need.LOGITS), on_request=FILLED)
 def gap_by_gap(
     run: Run,
     outcome: Mapping[str, tuple[FillStep, ...]] | None,
@@ -230,7 +220,7 @@ def gap_by_gap(
         return Result({}, facts, {"positions": np.array(gaps)}, drawn=run)
     order, steps = order or "surest", outcome[order or "surest"]
     now = (step or 1) - 1
-    trace = run.compute(_trace_step, run.opened, steps[now], run.trace.interventions)
+    trace = run.compute(MaskedModel.trace_step, run.opened, steps[now], run.trace.interventions)
     place, attention = steps[now].position, trace.attention(run.kind, run.layer)
     weights = attention.pattern[run.head][place]
     changes = [_changed(run.opened, *pair) for pair in zip(steps, [*steps[1:], None], strict=True)]

@@ -34,8 +34,7 @@ SHIFTS = (1, 5, 20, 50, 100, 200, 500)
 WIDTHS = ("studies/heads-1", "studies/base", "studies/heads-8", "studies/heads-16")
 """small translators that differ in the number of heads alone, the widest heads first"""
 SINUSOIDS = Part(
-    later("sines and cosines that are added to the embeddings"),
-    lambda run: run.opened.config.positions == "sinusoidal",
+    later("sines and cosines that are added to the embeddings"), lambda run: run.opened.config.positions == "sinusoidal"
 )
 
 Steps = Iterator[tuple[float, Any]]

@@ -385,11 +385,7 @@ def paper_results(run: Run) -> Result:
         "scores": [vars(score) for score in card_of(run).scores] if own else [],
     }
     return Result(
-        {
-            "bought": _bought(),
-            "translations": Table(translations, "%.2f"),
-            "parses": Table(parses, "%.1f"),
-        },
+        {"bought": _bought(), "translations": Table(translations, "%.2f"), "parses": Table(parses, "%.1f")},
         facts,
         operations,
     )
@@ -444,11 +440,7 @@ def program(run: Run) -> Result:
     name, weights = run.trace.checkpoint, run.trace.checkpoint_hash
     text, config = inspect.getsource(transformer), run.opened.config
     file = f"whole-program-{shown_name(name)}-{weights[:8]}.py"
-    facts = {
-        "name": name,
-        "lines": sum(map(bool, text.splitlines())),
-        "file": file,
-    }
+    facts = {"name": name, "lines": sum(map(bool, text.splitlines())), "file": file}
     chosen = {field.name: getattr(config, field.name) for field in fields(transformer.Config)}
     others = ", ".join(f"{one}={value!r}" for one, value in chosen.items() if value != getattr(transformer.Config, one))
     told = f"# {name}: {others or 'the base model'}\n# SHA-256 of its weights: {weights}\n{text}"

@@ -315,10 +315,7 @@ def samples(
     )
     others = vocabulary - len(look.ids)
     return Result(
-        {
-            "samples": table,
-            "draw": _draw(_pieces(run, look.ids), look, others),
-        },
+        {"samples": table, "draw": _draw(_pieces(run, look.ids), look, others)},
         {
             "next_seed": (seed + 1) % (LARGEST_SEED + 1),
             "place": place,
@@ -365,10 +362,7 @@ def temperatures(run: Run, temperature: float = EITHER, step: int | None = STEP)
     ways = {title: with_rest(p[listed]) for title, p in zip(titles, distributions.values(), strict=True)}
     return Result(
         {"two-temperatures": Candidates(names=names, series=ways, markers=MARKERS)},
-        {
-            "bits": [float(entropy(p)) for p in distributions.values()],
-            "same": plain.argmax() == attention.argmax(),
-        },
+        {"bits": [float(entropy(p)) for p in distributions.values()], "same": plain.argmax() == attention.argmax()},
         distributions,
     )
 

@@ -37,10 +37,7 @@ COLOURS = (*OKABE_ITO[:4], "#999999")
 STYLES = [
     {"colour": colour, "dash": dash, "symbol": symbol}
     for colour, dash, symbol in zip(
-        COLOURS,
-        ("solid", "dash", "dot", "dashdot", "dot"),
-        ("circle", "square", "diamond", "x", "cross"),
-        strict=True,
+        COLOURS, ("solid", "dash", "dot", "dashdot", "dot"), ("circle", "square", "diamond", "x", "cross"), strict=True
     )
 ]
 """of the runs, and of the measures with random orders last"""
@@ -138,11 +135,7 @@ def _factors(norms: Mapping[str, Mapping[str, Array]], rounding: Mapping[str, Ma
 
 
 @view("Through the softmax", code=(softmax_jacobian,), needs=(Need.FULL_ROWS,))
-def jacobian(
-    run: Run,
-    row: int = QUERY,
-    tau: float = steps("Temperature τ", TAUS, 1.0, key="gradients_tau"),
-) -> Result:
+def jacobian(run: Run, row: int = QUERY, tau: float = steps("Temperature τ", TAUS, 1.0, key="gradients_tau")) -> Result:
     """How the chosen row's weights respond to its scores, and how that depends on temperature."""
     attention, scale = run.attention, run.attention.scale
     rows, keys = axes(attention)
@@ -365,11 +358,7 @@ WHICH = choice(
     lambda run: {"head": say_label(f"Layer {run.layer}, head {run.head}"), "kind": tr("Every head of this kind")},
     key="explain_which",
 )
-WAY = choice(
-    "Replaced by",
-    lambda _, which: say_options(WAYS) if which == "kind" else {},
-    key="explain_way",
-)
+WAY = choice("Replaced by", lambda _, which: say_options(WAYS) if which == "kind" else {}, key="explain_way")
 DISTANCE = choice("Distance", lambda _, which: say_options(SHORT) if which == "kind" else {}, key="explain_distance")
 
 

@@ -206,9 +206,7 @@ def _equation(sublayer: SubLayer, norm: NormSteps, position: int, dimension: int
 
 
 EVERY = toggle(
-    "After every sub-layer",
-    lambda run, stack: SWITCH if stack == _last_stack(run) else {},
-    key="layers_every",
+    "After every sub-layer", lambda run, stack: SWITCH if stack == _last_stack(run) else {}, key="layers_every"
 )
 
 

@@ -177,11 +177,7 @@ def configuration(run: Run) -> Result:
         table.attrs[TYPED] = [shown_name(run.opened.name)]
     files = pd.DataFrame({"file": list(card.files), "bytes": np.array(list(card.files.values()), float)})
     return Result(
-        {
-            "fields": Table(tables[0]),
-            "parameters": Table(tables[1], LOCALIZED),
-            "files": Table(files, LOCALIZED),
-        },
+        {"fields": Table(tables[0]), "parameters": Table(tables[1], LOCALIZED), "files": Table(files, LOCALIZED)},
         {
             "outdated": is_outdated(run, card),
             "compared": sentence("{base}; {big}", base=compared[0], big=compared[1]),
@@ -266,9 +262,4 @@ def one_line(run: Run) -> Result:
     """Parameters, and the shape of the network."""
     config = run.opened.config
     facts = {"name": shown_name(run.trace.checkpoint), "parameters": sum(run.opened.parameters_by_part().values())}
-    return Result(
-        facts=facts
-        | {
-            "layers": config.n_encoder_layers + config.n_decoder_layers,
-        }
-    )
+    return Result(facts=facts | {"layers": config.n_encoder_layers + config.n_decoder_layers})

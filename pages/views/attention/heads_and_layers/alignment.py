@@ -90,6 +90,8 @@ ALIGN = OnRequest(
     lambda run, reference, pairs: (run.opened, reference, pairs),
     icon=":material/play_arrow:",
 )
+RATE = Scale(0, 1, WEIGHTS, "alignment<br>error rate<br>0 to 1")
+ALIGNMENT_HELPS = names_in("alignment")
 READINGS = {"predicts": "rows as what they predict", "reads": "rows as what they read"}
 
 
@@ -106,10 +108,7 @@ READINGS = {"predicts": "rows as what they predict", "reads": "rows as what they
     on_request=ALIGN,
 )
 def aligned(
-    run: Run,
-    reference: str = ALIGNED_BY,
-    pairs: str | None = TYPED_PAIRS,
-    outcome: AlignmentReport | str | None = None,
+    run: Run, reference: str = ALIGNED_BY, pairs: str | None = TYPED_PAIRS, outcome: AlignmentReport | str | None = None
 ) -> Result:
     """The alignment error rate of every head of cross-attention, read in both ways; the list of those that align."""
     facts = {"done": isinstance(outcome, AlignmentReport), "problem": outcome if isinstance(outcome, str) else None}
@@ -118,9 +117,8 @@ def aligned(
         return _aligned_beforehand(run, facts)
     rates, best, layers = outcome.error_rates, outcome.alignment_heads, outcome.layers
     first, predicting, gold = best[0], outcome.predicting_heads, _gold_file(run)
-    scale = Scale(0, 1, WEIGHTS, "alignment<br>error rate<br>0 to 1")
     maps = {
-        READINGS[name]: Map(rates[..., number], scale=scale, what="alignment error rate")
+        READINGS[name]: Map(rates[..., number], scale=RATE, what="alignment error rate")
         for number, name in enumerate(alignments.CONVENTIONS)
     }
     rows = [say_label(f"layer {layer}") for layer in layers]
@@ -181,17 +179,13 @@ def _aligned_beforehand(run: Run, facts: Mapping[str, Any]) -> Result:
     rates = np.array([[one.mean.get("errors", np.nan) for one in heads] for heads in of_layers], float)
     if np.isnan(rates).all():
         return Result(facts=facts)
-    scale = Scale(0, 1, WEIGHTS, "alignment<br>error rate<br>0 to 1")
     rows = [say_label(f"layer {layer}") for layer in kind.layers]
     columns = [say_label(f"head {head}") for head in range(rates.shape[1])]
-    maps = {"": Map(rates, ~np.isnan(rates), scale, "alignment error rate")}
+    maps = {"": Map(rates, ~np.isnan(rates), RATE, "alignment error rate")}
     return Result(
         {"measured": Maps(rows, columns, maps, axes=("layer", "head"))},
         facts | {"sentences": measured.sentences, "of": measured.of, "aligned": measured.aligned},
     )
-
-
-ALIGNMENT_HELPS = names_in("alignment")
 
 
 def _alignment_table(found: AlignmentReport, places: Sequence[dict[str, Any]], order: Array) -> pd.DataFrame:

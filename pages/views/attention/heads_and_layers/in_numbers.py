@@ -24,11 +24,7 @@ SHARES = ("previous", "same", "next", "special", "punctuation", "hidden", "hidde
 
 @view("All heads in numbers", code=(head_summary.summarise, head_summary._measure, head_summary.name_type))
 def all_heads(
-    run: Run,
-    values: str = VALUES,
-    words: bool = WORDS,
-    hide: bool = HIDE,
-    renormalise: bool | None = RENORMALISE,
+    run: Run, values: str = VALUES, words: bool = WORDS, hide: bool = HIDE, renormalise: bool | None = RENORMALISE
 ) -> Result:
     """The numbers and the type of every head of a kind; a click on a row opens its head."""
     look, removed = _look(run, values, words, hide, renormalise), None

@@ -19,10 +19,7 @@ PERCENT = {"correct": "percent", "best offset": "percent", "nearest": "percent"}
 WORK_HELPS = names_in("works")
 
 
-@view(
-    "Grammar and meaning",
-    code=(grammar.count_relations, grammar.meaning_correlation, grammar.kinds_of_work),
-)
+@view("Grammar and meaning", code=(grammar.count_relations, grammar.meaning_correlation, grammar.kinds_of_work))
 def works(run: Run) -> Result:
     """Five kinds of work and which of them the opened head does; its relations beside the best fixed offset."""
     try:

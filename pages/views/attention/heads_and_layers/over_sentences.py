@@ -75,8 +75,6 @@ def many(run: Run, score: str | None = SCORE, order: str | None = ORDER) -> Resu
     )
     names = {"usual": f"type over {measured.sentences:,}", "share": "on", "now": "type here", "spread": "±"}
     names |= {"mean": "score"} if score in NOT_OF_A_SENTENCE else {}
-    texts, best = zip(*head.best, strict=True)
-    sentences = pd.DataFrame({"score": best, f"most itself on ({SCORES[head.shows]})": texts})
     row, means = scores.iloc[chosen], scores["mean"]
     better = means < row["mean"] if score in BEST_IS_LOW else means > row["mean"]
     layers = scores.drop_duplicates("layer").sort_values("layer")
@@ -89,7 +87,7 @@ def many(run: Run, score: str | None = SCORE, order: str | None = ORDER) -> Resu
                 formats={"on": "percent"},
                 most_rows=10,
             ),
-            "best": Table(sentences, floats="%.3f", **_opening(measured, texts)),
+            "best": _sentences(measured, head.best, SCORES[head.shows], "most"),
         },
         {
             "problem": None,

@@ -7,16 +7,5 @@ from pages.views.attention.positional_encoding.other_schemes import schemes
 from pages.views.attention.positional_encoding.waves import wavelengths
 from pages.views.attention.positional_encoding.word_orders import order
 
-VIEWS = (
-    order,
-    positions,
-    sentence,
-    head_rotation,
-    scores,
-    wavelengths,
-    distance,
-    table_rotation,
-    schemes,
-    one_line,
-)
+VIEWS = (order, positions, sentence, head_rotation, scores, wavelengths, distance, table_rotation, schemes, one_line)
 """in the order of the tabs"""

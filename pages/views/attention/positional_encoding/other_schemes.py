@@ -75,10 +75,7 @@ ROTATED_KEY = menu(
     key="pe_key",
 )
 WHOLE_SHIFT = slider(
-    "Shift every position by s",
-    lambda run, scheme: SHIFTS if _rotatable(run, scheme) else NOTHING,
-    100,
-    key="pe_shift",
+    "Shift every position by s", lambda run, scheme: SHIFTS if _rotatable(run, scheme) else NOTHING, 100, key="pe_shift"
 )
 
 

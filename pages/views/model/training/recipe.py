@@ -65,11 +65,7 @@ def schedule(run: Run, warmup: int = WARMUP) -> Result:
 EPSILON = steps("Label smoothing ε", decimals(0.0, 0.5, 0.01), PAPER_SMOOTHING, key="epsilon")
 
 
-@view(
-    "Label smoothing",
-    code=(label_smoothed_loss, smoothed_shares, cross_entropies),
-    needs=(Need.LOGITS,),
-)
+@view("Label smoothing", code=(label_smoothed_loss, smoothed_shares, cross_entropies), needs=(Need.LOGITS,))
 def smoothing(run: Run, position: int = POSITION, epsilon: float = EPSILON) -> Result:
     """The smoothed target at one position, the model's probabilities there, and both cross-entropies."""
     trace, vocabulary = run.trace, run.trace.logits.shape[-1]

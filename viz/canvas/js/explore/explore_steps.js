@@ -207,7 +207,7 @@ class Steps {
   drawWeight(cell, weight, seen) {
     const [bar, text] = cell.children;
     bar.style.height = seen ? `max(${weight} * (100% - ${NUMBER}px), 1px)` : "0";
-    text.textContent = seen ? weightInCell(weight) : "";
+    text.textContent = seen ? (weight < 0.005 ? "0" : fixed(weight, 2)) : "";
   }
 
   drawScore(cell, value, part, seen) {
@@ -296,8 +296,4 @@ function scoreInCell(value) {
   if (!Number.isFinite(value)) return "−∞";
   const size = Math.abs(value);
   return fixed(value, size < 9.95 ? 2 : size < 99.5 ? 1 : 0);
-}
-
-function weightInCell(weight) {
-  return weight < 0.005 ? "0" : fixed(weight, 2);
 }

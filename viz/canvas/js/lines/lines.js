@@ -59,9 +59,8 @@ class View extends Picture {
   }
 
   toggle(head) {
-    if (!this.enabled.delete(head)) this.enabled.add(head);
-    this.press();
-    this.draw();
+    const others = [...this.enabled].filter((one) => one !== head);
+    this.show(this.enabled.has(head) ? others : [...others, head]);
   }
 
   show(heads) {

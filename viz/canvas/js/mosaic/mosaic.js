@@ -52,7 +52,7 @@ class View extends Picture {
     this.marks.dataset.tiles = [left, tile.width + BETWEEN, step, tile.width, tile.height].join(" ");
     this.marks.dataset.tops = this.groups.map(({ top }) => top).join(" ");
     drawMosaic(this.tiles, this);
-    this.drawLegend();
+    this.showLegend(weightRange(this), this.groups.some(({ masked }) => masked), ...(this.pooled ? [POOLED] : []));
     this.mark();
   }
 
@@ -153,11 +153,6 @@ class View extends Picture {
   get pooled() {
     const [width, height] = this.layout.pixels;
     return this.groups.some(({ queries, keys, pool }) => pool > 1 || queries.length > height || keys.length > width);
-  }
-
-  drawLegend() {
-    const pooled = this.pooled ? [POOLED] : [];
-    this.showLegend(weightRange(this), this.groups.some(({ masked }) => masked), ...pooled);
   }
 
   paint(canvas, caption) {

@@ -116,11 +116,7 @@ class View {
     rows.push(...this.rows().map((row) => [name, title, ...row]));
     // A spreadsheet reads the file as UTF-8 when it begins with this mark.
     const text = `\ufeff${rows.map((row) => row.map(cell).join(",")).join("\r\n")}\r\n`;
-    const anchor = element("a");
-    anchor.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-    anchor.download = "answers.csv";
-    anchor.click();
-    URL.revokeObjectURL(anchor.href);
+    download(new Blob([text], { type: "text/csv" }), "answers.csv");
   }
 }
 

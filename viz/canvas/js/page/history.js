@@ -71,8 +71,7 @@ function keepOneEntryPerAct() {
   };
   // Back in the same moment as a link: Streamlit may end with the link's page at the address of another.
   const openAgain = (shown) => {
-    const running = !document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]");
-    if (running) timer = setTimeout(openAgain, PATIENCE, shown);
+    if (isRunning()) timer = setTimeout(openAgain, PATIENCE, shown);
     else if (shown !== page()) dispatchEvent(new PopStateEvent("popstate"));
   };
   const ignored = () => (moving &&= !left);

@@ -84,6 +84,14 @@ function stopAt(node, stop = node.querySelector("button")) {
   for (const one of node.querySelectorAll("button")) one.tabIndex = one === stop ? 0 : -1;
 }
 
+function download(blob, name) {
+  const link = element("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
 // What scrolls is in the Tab order, so that the arrow keys can scroll it.
 function makeReachable(frame) {
   if (frame.scrollWidth <= frame.clientWidth && frame.scrollHeight <= frame.clientHeight) return;

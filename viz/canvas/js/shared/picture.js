@@ -84,12 +84,9 @@ function roomBelow(above, least, most) {
 
 // A legend's entry: what has these colours, and the colours between the two ends of their range.
 function colourRange(names, low, table, high) {
-  return element("span", "range", ...names, element("span", "end", low), colourBar(table), element("span", "end", high));
-}
-
-function colourBar(table) {
   const colours = packedColours(table);
-  return imageOf(256, 1, (step) => colours[step]);
+  const bar = imageOf(256, 1, (step) => colours[step]);
+  return element("span", "range", ...names, element("span", "end", low), bar, element("span", "end", high));
 }
 
 // A canvas with a pixel for each cell; `colourAt(cell)` is packed, 0 transparent.

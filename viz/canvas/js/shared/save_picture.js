@@ -20,14 +20,6 @@ function savePicture(paint, { format, file, caption }) {
   canvas.toBlob((blob) => download(blob, `${file}.png`));
 }
 
-function download(blob, name) {
-  const link = element("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
-}
-
 // The pen of a canvas that is empty and as sharp as the screen where it is shown in this size.
 function sharpPen(canvas, width, height) {
   const ratio = ratioOf(canvas);
