@@ -105,7 +105,7 @@ def _run_together(
             sources = [ids.expand(len(changes), -1) for ids in sources]
         texts = [*sources, last.expand(len(changes), -1)]
     one = slice(None) if row is None else slice(row, row + 1)
-    # Projecting the other rows to the vocabulary would take a third of the time.
+    # The other rows are not projected to the vocabulary.
     keep_row: Mapping[str, Edit] = {"final": lambda x: x[:, one]} if own else {}
     with applied(model, always), editing(model, edits), editing(model, keep_row), explicit_path():
         logits = model(*texts) if own else model(*texts)[:, one]
