@@ -37,5 +37,5 @@ def ratio(upper: Array, lower: Array, otherwise: float = 0.0) -> Array:
 
 def _kl_divergence(p: Array, q: Array) -> Array:
     """KL(p || q) = sum p ln(p / q) in nats, with 0 ln 0 = 0."""
-    ratio = np.divide(p, q, out=np.ones_like(p), where=p > 0)
-    return (p * np.log(ratio)).sum(axis=-1)
+    quotients = np.divide(p, q, out=np.ones_like(p), where=p > 0)
+    return (p * np.log(quotients)).sum(axis=-1)
