@@ -44,8 +44,13 @@ def read_activations(opened: Checkpoint, trace: Trace, paths: Sequence[str]) -> 
 def patch_from(
     opened: Checkpoint, other: Trace, path: str, positions: Pairs | None = None, head: int | None = None
 ) -> Patch:
-    """The patch that puts another run's activation at a hook point; a link can hold it by that run's texts. Arguments
-    and errors as of `read_activations` and `Patch`."""
+    """The patch that puts another run's activation at a hook point; a link can hold it by that run's texts.
+
+    `opened` is the model of both runs; `positions` and `head` are as of `Patch`.
+
+    Raises:
+        ValueError: as of `read_activations` and `Patch`.
+    """
     values = read_activations(opened, other, [path])[path]
     return Patch(path, values, positions, head, _origin(other, path, positions, head))
 
