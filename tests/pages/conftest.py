@@ -26,7 +26,8 @@ TYPED = {"source": SOURCE, "target": "Typed", "typed": TEXT}
 @pytest.fixture(scope="session")
 def server_runs() -> Iterator[None]:
     """What a server does once, each AppTest does in every run, which takes longer than the page: it scans every
-    installed package for components, and takes the folder `pages` for a multipage app of the older kind."""
+    installed package for components, and takes the folder `pages` for a multipage app of the older kind. And a server
+    opens few models, after each of which it walks through all objects."""
     from streamlit.components.v2 import manifest_scanner
     from streamlit.runtime.pages_manager import PagesManager
     from streamlit.runtime.scriptrunner import script_runner
@@ -39,6 +40,7 @@ def server_runs() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
         patch.setattr(script_runner, "_mpa_v1", run_main_script)
+        patch.setattr("pages.compute.runs.freeze_loaded_objects", lambda: None)
         yield
 
 
