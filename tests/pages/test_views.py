@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -58,7 +58,7 @@ STEPS = next(view for view in VIEWS if view.name == "steps")
 FAMILIES = "translator", "unscaled", "lm", "mlm", "GPT-2", "Gemma 2", "ModernBERT"
 TRANSLATED = [one for one in languages().values() if one != ENGLISH]
 AT_ENDS = "translator", "lm"
-"""two that differ in all: in these, and where neither has the view, each control is at both of its ends"""
+"""two that differ in all: in one of these, in turn, each control is at both of its ends; in any if neither has it"""
 TEXT = "Two dogs run and a cat sleeps in the snow."
 SLIPS = re.compile(r"\b(nan|None|True|False|inf|Undefined)\b|^% |\{%|\{\{ | \}\}|<Macro ", re.MULTILINE)
 """that a value which is not there, a statement that was not read, or a macro named as a fact leaves in a text"""
@@ -117,13 +117,13 @@ def runs(
     return runs
 
 
-def results(view: View, runs: list[Run], ends: bool = True) -> Iterator[Result]:
-    """Of each run, as it opens or with `ends` at both ends of its controls; work on request is done once for all.
+def results(view: View, runs: Sequence[Run], at_ends: Run | None = None) -> Iterator[Result]:
+    """Of each run as it opens, and of one at both ends of each control; work on request is done once for all.
 
     What our own pictures take is compared with the trace where nothing is chosen.
     """
     for run in runs:
-        for chosen in view.extremes(run) if ends else [{}]:
+        for chosen in view.extremes(run) if run is at_ends else [{}]:
             yield (result := view(run, **chosen, **({"outcome": None} if view.on_request else {})))
             if not chosen and not (view.on_request and view.on_request.alone):
                 for drawing in canvases(result):
@@ -224,15 +224,22 @@ def labels_of(result: Result) -> Iterator[str]:
 def test_every_view_says_and_shows_all_of_every_family(
     view: View, family: str, runs: Callable[[str], list[Run]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In two families as trained, of each kind of attention in turn, and changed; in the others either, in turn. At the
+    ends of its controls in one family."""
     # As in an app that offers it.
     monkeypatch.setenv(MODELS_VARIABLE, runs(family)[0].trace.checkpoint)
     if view.missing(runs(family)[0]):
         with pytest.raises(ValueError, match="needs"):
             view(runs(family)[0])
         return
-    ends = family in AT_ENDS or all(view.missing(runs(other)[0]) for other in AT_ENDS)
-    for number, result in enumerate(results(view, runs(family), ends)):
-        check(result, number == 0, number + FAMILIES.index(family))
+    turn = VIEWS.index(view) + FAMILIES.index(family)
+    having = [one for one in AT_ENDS if not view.missing(runs(one)[0])] or [family]
+    *trained, changed = runs(family)
+    both = trained[turn % len(trained)], changed
+    seen = both if family in AT_ENDS else [both[turn % 2]]
+    at_ends = both[turn % 2] if family == having[VIEWS.index(view) % len(having)] else None
+    for number, result in enumerate(results(view, seen, at_ends)):
+        check(result, number == 0, number + turn)
 
 
 @pytest.mark.parametrize("family", AT_ENDS)
@@ -310,10 +317,12 @@ def short_and_long(runs: Callable[[str], list[Run]]) -> list[Run]:
 def test_every_view_shows_one_word_and_a_hundred_tokens_its_first_picture_no_higher_than_a_screen(
     view: View, short_and_long: list[Run]
 ) -> None:
-    """Of Plotly's: at 1280 x 720 the heading and the tabs stand above it."""
-    for number, run in enumerate(run for run in short_and_long if not view.missing(run)):
+    """Of Plotly's: at 1280 x 720 the heading and the tabs stand above it. One run of each length, in turn."""
+    turn, runs = VIEWS.index(view), len(short_and_long) // 2
+    dealt = short_and_long[turn % runs], short_and_long[runs + (turn + 1) % runs]
+    for run in (run for run in dealt if not view.missing(run)):
         result = view(run, **({"outcome": None} if view.on_request else {}))
-        check(result, False, number)
+        check(result, False, turn)
         shown = [result.shows[name] for name, _, _ in pictures(result.blocks)]
         first = next((one for one in shown if isinstance(one, Form | StableFigure | Canvas)), None)
         drawn = first.draw() if isinstance(first, Form) else first
@@ -329,11 +338,10 @@ def test_what_a_view_shortens_on_the_screen_is_whole_in_a_file(runs: Callable[[s
     trace = opened.trace("A word-that-goes-on-and-on-and-on. A dog.", "Ein Wort-das-nicht-aufhört-und-nicht-aufhört.")
     run = replace(Run.of(opened, trace), compute=as_once())
     for view in (view for view in VIEWS if not view.on_request and not view.missing(run)):
-        for chosen in view.extremes(run):
-            for name, shown in view(run, **chosen).shows.items():
-                drawn = shown.draw() if isinstance(shown, Form) else shown
-                if isinstance(drawn, StableFigure) and any(text.endswith("…") for text in ticks_of(drawn)):
-                    shortened[view.title, name] = drawn
+        for name, shown in view(run).shows.items():
+            drawn = shown.draw() if isinstance(shown, Form) else shown
+            if isinstance(drawn, StableFigure) and any(text.endswith("…") for text in ticks_of(drawn)):
+                shortened[view.title, name] = drawn
     assert shortened
     for name, drawn in shortened.items():
         texts = [text.get_text() for text in draw(drawn, Paper("svg"), "").findobj(Text)]
