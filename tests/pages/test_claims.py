@@ -55,14 +55,18 @@ def walked() -> dict[str, list[Shown]]:
 
 
 @pytest.fixture(scope="module")
-def on_paper() -> list[set]:
-    """Types of what was drawn for a paper, or of its traces: that takes a second, so one stands for all of its kind."""
+def on_paper() -> list[type]:
+    """Types of what was drawn for a paper: that takes a second, so one stands for all of its kind."""
     return []
 
 
 @pytest.fixture
 def shown(
-    request: pytest.FixtureRequest, walked: dict, on_paper: list, open_app: Callable, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    walked: dict,
+    on_paper: list[type],
+    open_app: Callable,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> list[Shown]:
     """The page of the test, in each of its tabs."""
     page = request.node.callspec.params["page"]
@@ -81,8 +85,7 @@ def shown(
         draw = export._file
 
         def draw_one_of_a_kind(run: Any, picture: Any, paper: Any) -> bytes | None:
-            content = picture.content
-            kind = {trace.type for trace in content.data} if isinstance(content, StableFigure) else {type(content)}
+            kind = type(picture.content)
             if kind in on_paper:
                 return None
             on_paper.append(kind)

@@ -1,4 +1,5 @@
-"""Every control of every page at both of its ends, for one token, twenty and a hundred, at two temperatures."""
+"""Every control of every page at both of its ends, for one token, twenty and a hundred, at two temperatures; each is in
+the address, or says why not."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.pages.figures import holds, tabs_of
+from tests.pages.frame.test_address import unlinked
 from tests.pages.test_pages import ALL_PAGES
 
 SENTENCES = (
@@ -73,8 +75,10 @@ def test_a_page_survives_its_controls_at_an_end_in_every_tab(page: str, open_app
         query = {"source": source, "kind": kind, "target": "Greedy", "layer": "1", "head": "3"}
         app = open_app(page, **query, tau="0.05", scope=scope, **({key: tab} if key else {}))
         assert any("τ = 0.05" in caption.value for caption in app.caption), tab
+        assert unlinked(app) == [], tab
         move_everything(app, last=number % 2 == 0)
         assert holds(app) == 3, tab
+        assert unlinked(app) == [], tab
         if number >= len(SENTENCES):
             continue
         app.select_slider(key="tau").set_value(1)

@@ -11,8 +11,7 @@ from streamlit.testing.v1.element_tree import Widget
 from pages import Page
 from pages.widgets.controls import REASONS
 from tests.pages.figures import address
-from tests.pages.test_pages import EVERY_PAGE, OF_THEIR_OWN, TWO_PAGES
-from tests.pages.widgets.test_export import SETTINGS, TABS
+from tests.pages.test_pages import ALL_PAGES, EVERY_PAGE, OF_THEIR_OWN, TWO_PAGES
 
 FIELDS = ("source", "target", "checkpoint", "kind", "layer", "head", "query", "key", "tau", "scope", "step")
 DIALOGS = ("bar-", "present-")
@@ -73,16 +72,12 @@ def unlinked(app) -> list[str]:
     return [key for key in keys if key not in reasons and not any(part in key for part in NOT_LINKED)]
 
 
-@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in EVERY_PAGE if page.path not in ALL_PAGES], ids=lambda page: page.name
+)
 def test_every_control_is_in_the_address_or_says_why_not(page: Page, open_app: Callable) -> None:
-    tabs_key, *titles = TABS.get(page.name, ("", ""))
-    app = open_app(page.path, source="A dog.", **SETTINGS.get(page.name, {}))
-    for title in titles:
-        if title:
-            app.session_state[tabs_key] = title
-            app.run()
-        assert unlinked(app) == [], title
-        assert unlinked(app) == [], title
+    """Those of all other pages are asked in every tab and at both ends, in tests/pages/test_extremes.py."""
+    assert unlinked(open_app(page.path, source="A dog.")) == []
 
 
 @pytest.mark.parametrize("page", [*TWO_PAGES, *OF_THEIR_OWN])

@@ -25,8 +25,6 @@ from tests.model.checkpoints.huggingface.folders import save_chat_model, save_fa
 from tests.pages.figures import numbers, tabs_of, words
 from tests.pages.test_pages import EVERY_PAGE, WITHOUT_NUMBERS, assert_checked, missing_at
 
-pytestmark = pytest.mark.usefixtures("valid_figures")
-
 SOURCE = "A dog runs and a cat sat."
 WITH_ARRAYS = {"pages/since_2017.py": {"since": "RMSNorm"}, "pages/training.py": {"training": "Label smoothing"}}
 """by page, what opens a tab that has arrays, where the first one is a table or reads a training's log"""
