@@ -128,7 +128,7 @@ def results(view: View, run: Run, ends: bool) -> Iterator[Result]:
             for drawing in canvases(result):
                 check_arrays(drawing, run)
     for name in (name for name, offer in view.offers(run).items() if isinstance(offer.start, Run)):
-        other = run.compute(decode, run.opened, replace(run.request, source="A small dog runs."))
+        other = run.compute(decode, run.opened, replace(run.request, source="Two dogs run."))
         # What if compares two runs on the same tokens.
         same = run.forced(*run.trace.interventions, HeadGate(0.5, run.kind, run.layer, run.head))
         yield view(run, **{name: same if view.page == "what_if" else replace(run, trace=other)})

@@ -224,7 +224,7 @@ def test_every_tab_exports_the_numbers_that_it_draws(
     if checkpoint:
         monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(families))
         query |= {"checkpoint": checkpoint, "new_tokens": "4"}
-    app = open_app(f"pages/{page}.py", source="A dog runs.", **query)
+    app = open_app(f"pages/{page}.py", source="Two dogs run.", **query)
     found, offered = tabs_of(app)
     assert found == key
     assert [title for title in offered if title in titles] == [title for title in titles if title in offered]
