@@ -117,8 +117,8 @@ def runs(
     return runs
 
 
-def results(view: View, run: Run, ends: bool) -> Iterator[Result]:
-    """As it opens, or with `ends` at both ends of each control; work on request is done once for all.
+def results(view: View, run: Run, ends: bool, work: bool) -> Iterator[Result]:
+    """As it opens, or with `ends` at both ends of each control; with `work` on request, which is done once for all.
 
     What our own pictures take is compared with the trace where nothing is chosen.
     """
@@ -132,7 +132,7 @@ def results(view: View, run: Run, ends: bool) -> Iterator[Result]:
         # What if compares two runs on the same tokens.
         same = run.forced(*run.trace.interventions, HeadGate(0.5, run.kind, run.layer, run.head))
         yield view(run, **{name: same if view.page == "what_if" else replace(run, trace=other)})
-    if view.on_request and not view.on_request.alone:
+    if work and view.on_request and not view.on_request.alone:
         first, *others = (one for one in VIEWS if one.on_request == view.on_request)
         if view is first:
             yield (done := view(run))
@@ -223,7 +223,9 @@ def labels_of(result: Result) -> Iterator[str]:
 def test_every_view_says_and_shows_all_of_every_family(
     view: View, family: str, runs: Callable[[str], list[Run]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In turn as trained, of each kind of attention, and changed; in one family also at the ends of its controls."""
+    """In turn as trained, of each kind of attention, and changed; in one family also at the ends of its controls, there
+    and in another one after its work on request.
+    """
     # As in an app that offers it.
     monkeypatch.setenv(MODELS_VARIABLE, runs(family)[0].trace.checkpoint)
     if view.missing(runs(family)[0]):
@@ -235,7 +237,7 @@ def test_every_view_says_and_shows_all_of_every_family(
     ends = family == having[VIEWS.index(view) % len(having)]
     *trained, changed = runs(family)
     run = changed if turn % 2 else trained[turn // 2 % len(trained)]
-    for number, result in enumerate(results(view, run, ends)):
+    for number, result in enumerate(results(view, run, ends, ends or turn % len(FAMILIES) == 0)):
         check(result, number == 0 and turn % 3 == 0, number + turn)
 
 
