@@ -1,11 +1,13 @@
 """Random tiny models, sentences and interventions for hypothesis."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -14,6 +16,8 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.tokenizer import Tokenizer
 from model.checkpoints.translator import Translator
 from model.checkpoints.typed_text import prepare_text
+from model.generation import beam_tree, sampling, search
+from model.generation.steps import length_limits
 from model.interventions import (
     SUBLAYERS,
     AttentionTemperature,
@@ -43,6 +47,19 @@ from tests.model.tiny import SENTENCES, random_checkpoint
 KINDS = ("encoder_self", "decoder_self", "cross")
 few = settings(max_examples=settings.default.max_examples // 6, suppress_health_check=[HealthCheck.too_slow])
 """Fewer examples than the profile asks for, where each one runs a model."""
+
+
+@contextmanager
+def short_texts(most: int = 6) -> Iterator[None]:
+    """Whatever is searched here ends after `most` tokens: models of random weights write to the limit."""
+
+    def limits(*args: object, **options: object) -> list[int]:
+        return [min(limit, most) for limit in length_limits(*args, **options)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (beam_tree, sampling, search):
+            patch.setattr(module, "length_limits", limits)
+        yield
 
 
 @cache
