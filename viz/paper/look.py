@@ -2,8 +2,9 @@
 
 import html
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence, Set
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,7 @@ def spelled(text: str) -> str:
     return "".join(f"U+{ord(c):04X}" if c in lacking else c for c in text)
 
 
+@lru_cache(4096)
 def text_size(text: str, size: float, weight: str = "normal") -> tuple[float, float]:
     """Width and height in inches of the widest line of a text of `size` points, and of a line."""
     load_matplotlib()
@@ -125,10 +127,9 @@ def wrapped(text: str, width: float, size: float, weight: str = "normal") -> lis
 
 def _pieces(paragraph: str, width: float, size: float, weight: str) -> Iterable[str]:
     for word in paragraph.split():
-        while text_size(word, size, weight)[0] > width:
-            fits = next(
-                n for n in range(len(word) - 1, 0, -1) if n == 1 or text_size(word[:n], size, weight)[0] <= width
-            )
+        while len(word) > 1 and text_size(word, size, weight)[0] > width:
+            shorter = range(2, len(word))
+            fits = 1 + bisect_right(shorter, width, key=lambda n: text_size(word[:n], size, weight)[0])
             yield word[:fits]
             word = word[fits:]
         yield word

@@ -17,7 +17,7 @@ from model.generation.search import beam_search, greedy
 from model.network.config import BOS
 from model.network.masks import padding_mask
 from model.proof.checks import prove
-from tests.model.strategies import arrays, assert_bit_equal
+from tests.model.strategies import arrays, assert_bit_equal, short_texts
 from tests.model.tiny import random_checkpoint
 
 SOURCE, TARGET = "Two dogs play", "Zwei Hunde rennen"
@@ -89,7 +89,7 @@ def test_step_t_of_decoding_is_row_t_of_the_trace(double, change):
 @pytest.mark.parametrize("change", [change for change in EVERY if change.position_free], ids=lambda c: repr(c)[:60])
 def test_searches_with_and_without_a_cache_find_the_same(double, change):
     sources = [[*double.tokenizer.encode(text), 3] for text in (SOURCE, "The cat sat on the mat.")]
-    with interventions.applied(double.model, (change,)):
+    with short_texts(8), interventions.applied(double.model, (change,)):
         for search in (greedy, lambda *args, **kwargs: [found[0] for found in beam_search(*args, **kwargs)]):
             cached, whole = (search(double.model, sources, use_cache=use_cache) for use_cache in (True, False))
             assert [h.tokens for h in cached] == [h.tokens for h in whole]
@@ -108,8 +108,9 @@ def test_a_trace_under_it_is_proved(translator, change):
 
 @every
 def test_what_is_decoded_under_it_is_what_is_traced(translator, change):
-    trace = translator.trace(SOURCE, beam_size=1, interventions=(change,))
-    assert translator.translate([SOURCE], 1, interventions=(change,)) == [trace.translation]
+    with short_texts(8):
+        trace = translator.trace(SOURCE, beam_size=1, interventions=(change,))
+        assert translator.translate([SOURCE], 1, interventions=(change,)) == [trace.translation]
 
 
 @every
@@ -169,16 +170,17 @@ EXTREMES = (
 )
 
 
-@pytest.mark.parametrize("change", EXTREMES, ids=lambda change: repr(change)[:40])
-@pytest.mark.parametrize(
-    "beside",
-    [
-        (),
-        (interventions.Unscaled(), interventions.AttentionTemperature(1e-30)),
-        (interventions.SublayerOff(), interventions.ResidualOff()),
-    ],
+BESIDE = (
+    (),
+    (interventions.Unscaled(), interventions.AttentionTemperature(1e-30)),
+    (interventions.SublayerOff(), interventions.ResidualOff()),
 )
-@pytest.mark.parametrize("text", ["a", "A dog runs through the white snow. " * 2])
+TEXTS = ("a", "A dog runs through the white snow. " * 2)
+DEALT = [(a, b, TEXTS[(i + j) % 2]) for i, a in enumerate(EXTREMES) for j, b in enumerate(BESIDE)]
+"""each change beside each of the others, on one text and the other in turn"""
+
+
+@pytest.mark.parametrize(("change", "beside", "text"), DEALT)
 def test_extremes_neither_overflow_nor_break(translator, change, beside, text):
     trace = translator.trace(text, text, interventions=(change, *beside))
     assert all(np.isfinite(array).all() for _, array in arrays(trace))
@@ -252,7 +254,7 @@ def test_16_visitors_with_16_temperatures_and_other_changes_get_what_each_gets_a
 
     def visit(changes: tuple[interventions.Intervention, ...]) -> list:
         start.wait()
-        return [translator.trace(SOURCE, TARGET, interventions=changes) for _ in range(5)]
+        return [translator.trace(SOURCE, TARGET, interventions=changes) for _ in range(3)]
 
     alone = [translator.trace(SOURCE, TARGET, interventions=changes) for changes in lists]
     with ThreadPoolExecutor(16) as pool:

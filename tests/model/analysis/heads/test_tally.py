@@ -1,6 +1,7 @@
 """Heads over a corpus: sums that go on where they were, distributions of the single sentences, likeness of heads."""
 
 import json
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -190,9 +191,10 @@ def test_the_command_translates_itself_goes_on_and_leaves_nothing_behind(opened,
     assert not (checkpoint_path(DEFAULT_CHECKPOINT) / head_scores.UNFINISHED).exists()
     # The value beside a sentence is that of the run that the app opens with it.
     assert found.beam_size == Request("").beam_size
+    run_of = cache(opened.trace)
     for head in found.heads:
         for text, value in head.best:
-            trace = opened.trace(text)
+            trace = run_of(text)
             scores, _ = measure(opened, trace, trace.attention(head.kind, head.layer))[head.head]
             assert value == pytest.approx(scores[head.shows], rel=2e-3, abs=1e-4)
 

@@ -66,11 +66,15 @@ def move_by(distance: np.ndarray) -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda x: x + torch.from_numpy(distance)
 
 
-@pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
-@pytest.mark.parametrize("family", ["translator", "lm", "mlm", "alibi"])
-def test_every_gradient_is_a_central_difference(family, changes, tokenizer):
+FAMILIES = ("translator", "lm", "mlm", "alibi")
+DEALT = [(family, name) for i, family in enumerate(FAMILIES) for j, name in enumerate(CHANGES) if (i + j) % 2 == 0]
+"""each family with half of the changes, and each change with half of the families"""
+
+
+@pytest.mark.parametrize(("family", "changed"), DEALT)
+def test_every_gradient_is_a_central_difference(family, changed, tokenizer):
     """At each hook point, along random directions d: (L(x + h d) - L(x - h d)) / 2h = dL/dx . d, to fourth order."""
-    translator, trace = opened(family, tokenizer)
+    changes, (translator, trace) = CHANGES[changed], opened(family, tokenizer)
     trace = translator.rerun(trace, changes)
     found = loss_gradients(translator, trace)
     assert found.loss == pytest.approx(-trace.log_probability, rel=1e-12)
