@@ -51,6 +51,7 @@ TENSORS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 def damages(folder: Path, numbers: Random) -> Iterator[tuple[str, str, Damage]]:
     """What can happen to each file of a folder: its name, what it is then, and how it becomes that."""
     files = sorted(folder.iterdir())
+    shards = [path for path in files if path.suffix == ".safetensors"]
     for path in files:
         yield path.name, "missing", Path.unlink
         yield path.name, "a folder", lambda at: (at.unlink(), at.mkdir())
@@ -65,7 +66,7 @@ def damages(folder: Path, numbers: Random) -> Iterator[tuple[str, str, Damage]]:
             _, *others = sorted(settings)
             fewer = {name: settings[name] for name in others}
             yield path.name, "without its first setting", lambda at, new=fewer: at.write_text(json.dumps(new))
-            for name in numbers.sample(sorted(settings), min(len(settings), 14)):
+            for name in numbers.sample(sorted(settings), min(len(settings), 8)):
                 changed = settings | {name: numbers.choice(JSON)}
                 yield (
                     path.name,
@@ -81,7 +82,7 @@ def damages(folder: Path, numbers: Random) -> Iterator[tuple[str, str, Damage]]:
                 "without its first tensor",
                 lambda at, new=fewer: save_file(new, at, metadata={"format": "pt"}),
             )
-            for what, change in TENSORS.items():
+            for what, change in [*TENSORS.items()][shards.index(path) :: len(shards)]:  # dealt
                 name = numbers.choice(sorted(tensors))
                 changed = tensors | {name: change(tensors[name])}
                 yield (
@@ -108,7 +109,7 @@ def open_and_trace(folder: Path) -> str:
 def test_a_damaged_folder_opens_or_is_refused_in_a_sentence(kind: str, saved_checkpoints: Path, tmp_path: Path) -> None:
     whole = saved_checkpoints / DEFAULT_CHECKPOINT
     if kind != "ours":
-        whole = save_family(tmp_path / "whole", "Llama, grouped", max_shard_size="60KB")
+        whole = save_family(tmp_path / "whole", "Llama, grouped", max_shard_size="100KB")
     assert open_and_trace(whole) == ""
     cases = list(damages(whole, Random(kind)))
     assert len(cases) >= 40

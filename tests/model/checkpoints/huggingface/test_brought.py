@@ -141,6 +141,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: save_many_languages(root / name, name) for name in MANY}
 
 
+@pytest.mark.usefixtures("short_texts")
 @pytest.mark.parametrize("name", MANY)
 def test_a_translator_of_many_languages_reads_one_and_writes_another(name: str, many) -> None:
     opened, text = open_model(many[name]), "A dog runs."
@@ -172,6 +173,7 @@ def test_a_translator_of_many_languages_reads_one_and_writes_another(name: str, 
     assert steps[:8] == written.next_ids[:8]
 
 
+@pytest.mark.usefixtures("short_texts")
 @pytest.mark.parametrize("name", MANY)
 def test_the_languages_are_the_tokenizers_own_until_others_are_chosen(name: str, many) -> None:
     opened = open_model(many[name])
@@ -187,6 +189,7 @@ def test_the_languages_are_the_tokenizers_own_until_others_are_chosen(name: str,
         opened.trace("A dog.", source_language="tlh")
 
 
+@pytest.mark.usefixtures("short_texts")
 def test_the_command_translates_between_the_languages_that_it_names(many, monkeypatch, capsys) -> None:
     opened = open_model(many["M2M100"])
     source, target = opened.languages[5], opened.languages[9]

@@ -29,6 +29,7 @@ CHANGES = {
 }
 """the last one needs every row, so that no cache can be used"""
 WRITTEN = 6
+pytestmark = pytest.mark.usefixtures("short_texts")
 
 
 def run(name: str, *changes: Intervention) -> Trace:

@@ -175,6 +175,7 @@ def test_an_index_may_name_any_file_in_the_folder_and_none_elsewhere(copy, tmp_p
     assert "has no missing.safetensors" in refusal(folder)
 
 
+@pytest.mark.usefixtures("short_texts")
 @pytest.mark.parametrize(
     "settings",
     [
@@ -220,6 +221,7 @@ def test_no_file_of_weights_reaches_transformers_and_no_request_leaves(copy, mon
     assert not asked
 
 
+@pytest.mark.usefixtures("short_texts")
 def test_commands_take_a_folder_or_say_why_not(saved, tmp_path: Path, monkeypatch, capsys) -> None:
     bart, gpt2, data = str(saved("BART")), str(saved("GPT-2")), tmp_path / "pairs.tsv"
     data.write_text("A dog runs.\tEin Hund rennt.\n", encoding="utf-8")
