@@ -45,7 +45,7 @@ class TestFile(pytest.Module):
 
 
 def pytest_configure() -> None:
-    """Waiting threads yield the processor; hypothesis tries 10 examples of a property, or 50 with CI=true."""
+    """Waiting threads yield the processor; hypothesis tries 10 examples of a property, or 30 with CI=true."""
     # PyTorch reads these when it is imported. Beside other processes, threads that spin take ten times as long.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # A server that a test starts must add up numbers in the same order as the test itself.
@@ -58,7 +58,7 @@ def pytest_configure() -> None:
 
         # No deadline: on a busy machine any example may take long.
         settings.register_profile("quick", max_examples=10, deadline=None)
-        settings.register_profile("thorough", max_examples=50, deadline=None)
+        settings.register_profile("thorough", max_examples=30, deadline=None)
         settings.load_profile("thorough" if os.environ.get("CI") == "true" else "quick")
 
 

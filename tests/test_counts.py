@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,12 +44,13 @@ COUNTED: dict[str, tuple[Callable[[], int], tuple[str, ...]]] = {
 """what is counted -> how many there are, and how texts say it"""
 
 
-def texts() -> Iterator[tuple[str, str]]:
+@cache
+def texts() -> tuple[tuple[str, str], ...]:
     """Where people read, and what."""
     files = [*ROOT.glob("*.md"), ROOT / "pages/pages.toml", *ROOT.glob("docs/*.md"), *ROOT.glob("checkpoints/*/*.md")]
     files += [path for kind in ("md", "toml", "po") for path in ROOT.glob(f"pages/text/**/*.{kind}")]
     files += ROOT.glob("pages/lessons/*.toml")
-    yield from ((path.relative_to(ROOT).as_posix(), path.read_text("utf-8")) for path in sorted(files))
+    return tuple((path.relative_to(ROOT).as_posix(), path.read_text("utf-8")) for path in sorted(files))
 
 
 def written(count: int) -> set[str]:

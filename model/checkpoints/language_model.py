@@ -148,10 +148,12 @@ class LanguageModel(Checkpoint):
         """Ids of what follows `prompt`, and the id of the token that ends it or that would; without `sampling` the most
         probable token each time."""
         written: list[int] = []
+        if not (self.model.writes and max_new_tokens):
+            return written, self._end  # steps would read the prompt before they are asked for anything
         with applied(self.model, interventions):
             cached, make = all(change.position_free for change in interventions), steps_of(self.model)
             steps = make(self.model, [prompt[1:] if make.adds_start else prompt], use_cache=cached)
-            for _, logits in zip(range(max_new_tokens if self.model.writes else 0), steps, strict=False):
+            for _, logits in zip(range(max_new_tokens), steps, strict=False):
                 allowed = steps.log_probabilities(logits)
                 token = (
                     allowed.argmax(-1) if sampling is None else draw(sampling_distribution(allowed, sampling), numbers)

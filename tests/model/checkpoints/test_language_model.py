@@ -87,6 +87,11 @@ def test_the_chain_closes_for_any_mix_of_parts(tokenizer, changes):
         assert [check.title for check in prove(model, trace) if not check.passed] == []
 
 
+def test_a_text_that_is_not_continued_is_not_read_token_by_token_too(tokenizer, monkeypatch):
+    monkeypatch.setattr("model.checkpoints.language_model.steps_of", lambda _model: pytest.fail("nothing is written"))
+    assert opened(tokenizer).trace(TEXT).attentions
+
+
 @pytest.mark.parametrize("temperature", [0, 1.0])
 def test_with_and_without_the_cache_it_writes_the_same(language_model, temperature):
     """An intervention on positions turns the cache off; this one changes nothing else."""

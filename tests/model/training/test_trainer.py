@@ -139,7 +139,7 @@ def test_a_finished_run_stays_as_it_is(new_trainer, tmp_path):
 
 def test_who_opens_the_folder_while_it_is_written_gets_whole_weights_with_their_own_hash(new_trainer, tmp_path):
     """A reader opens it again and again while every step saves a checkpoint."""
-    trainer, saved, steps = new_trainer(tmp_path, replace(OPTIONS, steps=40, evaluate_every=1)), {}, []
+    trainer, saved, steps = new_trainer(tmp_path, replace(OPTIONS, steps=16, evaluate_every=1)), {}, []
 
     def train() -> None:
         for progress in trainer.run():
@@ -154,7 +154,7 @@ def test_who_opens_the_folder_while_it_is_written_gets_whole_weights_with_their_
         if (tmp_path / "config.json").exists():
             opened.append(load_checkpoint(str(tmp_path), "cpu"))
     writer.join()
-    assert steps == [(step, step) for step in range(1, 41)]
+    assert steps == [(step, step) for step in range(1, 17)]
     assert len({each.hash for each in opened}) > 1
     for each in opened:
         for name, weights in each.model.weights().items():
