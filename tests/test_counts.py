@@ -72,7 +72,8 @@ def test_a_count_in_a_text_is_of_what_it_counts(what: str) -> None:
         (where, match[1].rpartition('"')[2].casefold())
         for where, text in texts()
         for pattern in patterns
-        for match in re.finditer(pattern, text)
+        # From the beginnings of words alone: from all of their letters it takes ten times as long.
+        for match in re.finditer(re.sub(r"^\(\\S", r"(?<!\\S)(\\S", pattern), text)
     ]
     assert found
     assert [one for one in found if one[1] not in written(count())] == []

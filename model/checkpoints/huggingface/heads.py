@@ -235,8 +235,12 @@ def _heads(call: ModuleCall, x: Tensor, alike: Callable[[Tensor, Tensor], bool])
     for heads_first in (False, True):
         if (parts := _parts(call.out, n, width, heads_first)) is None:
             continue
-        blocks = [next((i for i, part in enumerate(parts) if alike(part, head)), None) for head in x[0]]
-        if None not in blocks:
+        blocks: list[int] = []
+        for head in x[0]:
+            if (found := next((i for i, part in enumerate(parts) if alike(part, head)), None)) is None:
+                break
+            blocks.append(found)
+        else:
             return HeadColumns(call.module, tuple(blocks), width, heads_first)
     return None
 

@@ -120,6 +120,7 @@ def test_the_three_models_have_about_equal_size_and_no_test_text_is_in_training(
 def test_a_few_steps_of_training_lower_the_loss_and_the_command_writes_its_files(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(training, "SEEDS", (0,))
     monkeypatch.setattr(training, "TEST_TEXTS", 4)
+    monkeypatch.setattr(training, "TRAIN_TEXTS", 5000)
     training.main(["--out", str(tmp_path), "--steps", "3"])
     assert {path.name for path in tmp_path.iterdir()} == {
         "results.csv",

@@ -1,5 +1,7 @@
 """The selective state space model, the matrix that it is equal to, and the shipped models of associative recall."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -192,7 +194,8 @@ def test_a_random_digit_of_the_text_is_right_as_often_as_said(pairs: int) -> Non
 
 def test_the_training_writes_what_the_page_reads(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(training, "SEEDS", (0,))
-    monkeypatch.setattr(training, "TEST_TEXTS", 4)
+    monkeypatch.setattr(training, "measure_recall", partial(training.measure_recall, texts=4))
+    monkeypatch.setattr(training, "BATCH", 4)
     training.main(["--out", str(tmp_path), "--steps", "3"])
     assert {path.name for path in tmp_path.iterdir()} == {
         recall.RESULTS,

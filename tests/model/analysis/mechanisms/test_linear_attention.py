@@ -58,15 +58,17 @@ def test_omega_is_normal_and_orthogonal_in_blocks() -> None:
     np.testing.assert_array_equal(draw_omega(4, D_K, 7), draw_omega(1024, D_K, 7)[:4])
 
 
-def test_lemma_2_is_the_spread_of_independent_features(attention) -> None:
+@pytest.fixture(scope="module")
+def estimates() -> np.ndarray:
+    """Of the exponential of the product of two vectors, from 16 independent features each."""
+    x, y = vectors(3, 1, 0.3), vectors(4, 1, 0.3)
+    draws = np.random.default_rng(0).normal(size=(20_000, 16, D_K))
+    return np.array([np.exp(positive_features(x, omega) + positive_features(y, omega)).sum() for omega in draws])
+
+
+def test_lemma_2_is_the_spread_of_independent_features(attention, estimates) -> None:
     sweep = sweep_features(attention, 0)
-    numbers, x, y = np.random.default_rng(0), vectors(3, 1, 0.3), vectors(4, 1, 0.3)
-    estimates = np.array(
-        [
-            np.exp(positive_features(x, omega) + positive_features(y, omega)).sum()
-            for omega in numbers.normal(size=(20_000, 16, D_K))
-        ]
-    )
+    x, y = vectors(3, 1, 0.3), vectors(4, 1, 0.3)
     relative = estimates.std() / np.exp((x * y).sum())
     told = replace(sweep, distance=float(((x + y) ** 2).sum())).deviation(16)
     assert 10**told == pytest.approx(relative, rel=0.1)

@@ -62,7 +62,7 @@ def test_similarity_depends_on_distance_alone(encoding) -> None:
     half = encoding.shape[1] / 2
     assert lowest[0] == pytest.approx(half)
     assert (highest - lowest).max() < 1e-6 * half
-    assert similarity(encoding, cosine=True) == pytest.approx(similarity(encoding) / half, abs=1e-6)
+    np.testing.assert_allclose(similarity(encoding, cosine=True), similarity(encoding) / half, rtol=1e-6, atol=1e-6)
     angles = 3 * 2 * np.pi / wavelengths(encoding.shape[1])
     assert lowest[3] == pytest.approx(np.cos(angles).sum(), rel=1e-6)
 

@@ -95,7 +95,11 @@ def traced(opened: Checkpoint) -> Trace:
     return opened.trace(SOURCE, TARGET) if len(opened.model.stacks) == 2 else opened.trace(SOURCE)
 
 
-@pytest.mark.parametrize(("name", "family"), [*product(SHAPES, FAMILIES)])
+DEALT = [pair for number, pair in enumerate(product(SHAPES, FAMILIES)) if number % 2 == 0]
+"""each shape with one family or two"""
+
+
+@pytest.mark.parametrize(("name", "family"), DEALT)
 def test_parts_sum_to_what_the_run_holds(name: str, family: str) -> None:
     opened = shaped(name, family)
     trace = traced(opened)
