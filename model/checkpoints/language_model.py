@@ -148,7 +148,7 @@ class LanguageModel(Checkpoint):
         """Ids of what follows `prompt`, and the id of the token that ends it or that would; without `sampling` the most
         probable token each time."""
         written: list[int] = []
-        if not (self.model.writes and max_new_tokens):
+        if max_new_tokens < 1 or not self.model.writes:
             return written, self._end  # steps would read the prompt before they are asked for anything
         with applied(self.model, interventions):
             cached, make = all(change.position_free for change in interventions), steps_of(self.model)

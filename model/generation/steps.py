@@ -65,10 +65,9 @@ class Steps(Iterator[Tensor]):
         if isinstance(model, DecoderOnly):
             self._cache = model.new_cache() if use_cache else None
             prompts = torch.tensor(sources, dtype=torch.long, device=device).repeat_interleave(copies, 0)
-            for tokens in prompts.T:
-                if use_cache:
-                    next(self)  # puts the keys and values of the token before into the cache
-                self.extend(tokens)
+            if use_cache and prompts.shape[1]:
+                model.read(torch.cat([self.prefixes, prompts[:, :-1]], dim=1), self._cache)
+            self.prefixes = torch.cat([self.prefixes, prompts], dim=1)
             self._n_given += prompts.shape[1]
             return
         src = pad_batch([list(source) for source in sources], device)

@@ -41,6 +41,12 @@ class DecoderOnly(Network):
         """The same; what the searches call where nothing is cached."""
         return self.forward(tokens)
 
+    def read(self, tokens: Tensor, cache: list[KeyValueCache]) -> None:
+        """Put the keys and values of a prompt, (batch, position), into an empty cache, all positions at once."""
+        n = tokens.shape[1]
+        mask = causal_mask(n, tokens.device) & window_mask(n, n, self.config.window, tokens.device)
+        self.decoder(self.tgt_embedding(tokens), mask, cache)
+
     def decode_next(self, tokens: Tensor, position: int, cache: list[KeyValueCache]) -> Tensor:
         """One cached step: logits (batch, vocabulary) after `tokens` (batch,), which stand at `position`."""
         mask = window_mask(1, position + 1, self.config.window, tokens.device)
