@@ -181,6 +181,8 @@ def kept_if_offered(opened: Checkpoint, *more: Any) -> tuple:
 
 
 def _array_bytes(value: Any) -> int:
+    if value is None or isinstance(value, int | float):
+        return 0  # first, as a long text has tens of thousands of them
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, str | bytes):
