@@ -123,10 +123,11 @@ def lines_of(model: Network, name: str) -> tuple[Lines, ...]:
 
 
 @torch.inference_mode()
-def run_mistake(opened: Checkpoint, trace: Trace, name: str, kind: str, layer: int) -> BrokenRun:
+def run_mistake(opened: Checkpoint, trace: Trace, name: str, kind: str, layer: int, writes: bool = True) -> BrokenRun:
     """Run the trace's text with the mistake `name`: the same target, and greedy decoding.
 
-    `kind` and `layer` say whose attention weights are returned. The trace's interventions take part.
+    `kind` and `layer` say whose attention weights are returned. Without `writes` nothing is decoded, which takes most
+    of the time. The trace's interventions take part.
 
     Raises:
         ValueError: no room for padding beside this sentence.
@@ -138,9 +139,10 @@ def run_mistake(opened: Checkpoint, trace: Trace, name: str, kind: str, layer: i
     run = _step_by_step if mistake.runs == "cache" else _at_once
     with applied(model, trace.interventions), explicit_path():
         logits, pattern, mask = run(model, trace, mistake, path)
-        written = _write(model, trace, logits, mistake.runs)
+        written = _write(model, trace, logits, mistake.runs) if writes else ()
     with applied(opened.model, trace.interventions):
-        right = _write(opened.model, trace, torch.tensor(trace.logits), "alone")
+        mode = "cache" if all(change.position_free for change in trace.interventions) else "alone"
+        right = _write(opened.model, trace, torch.tensor(trace.logits), mode) if writes else ()
     log_p = logits.double().log_softmax(-1)[range(len(trace.next_ids)), list(trace.next_ids)].sum().item()
     queries = len(trace.attention(kind, layer).query_tokens)
     pattern, mask = (tensor[0, :, :queries].cpu().numpy() for tensor in (pattern, mask))

@@ -50,7 +50,7 @@ def mistakes(run: Run) -> Facts:
     """How far from 1 the rows of weights sum under each mistake, and what it does to log p."""
     if Need.OWN_LAYERS not in run.opened.features:
         return None
-    runs = [run.compute(run_mistake, run.opened, run.trace, name, run.kind, run.layer) for name in IN_CODE]
+    runs = [run.compute(run_mistake, run.opened, run.trace, name, run.kind, run.layer, False) for name in IN_CODE]
     # A query that may attend to nothing has no weights to add up.
     sums = [np.where(one.mask.any(axis=-1), one.pattern.sum(axis=-1), 1) for one in runs]
     return {

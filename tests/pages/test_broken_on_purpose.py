@@ -44,7 +44,7 @@ def test_claims_are_checked_when_asked(open_app: Callable, run_at: Callable) -> 
     app.button(key="mistake_check").click().run()
     for name in ("no-scaling", "cross-reads-x"):
         *_, verdict = check_mistake(run.opened, run.trace, name, "cross", 1, 2)
-        told = broken(run, mistake=name).facts["verdict"]
+        told = broken(run, outcome=verdict, mistake=name).facts["verdict"]
         assert told["refusal"] == verdict.refusal
         assert {label for label, *_ in told["broken"]} == {one.claim.label for one in verdict.broken}
         if name == "no-scaling":
@@ -52,10 +52,17 @@ def test_claims_are_checked_when_asked(open_app: Callable, run_at: Callable) -> 
             assert f"{len(verdict.broken)} of {len(measured)} claims fail" in words(app)
 
 
-@pytest.mark.parametrize("text", ["Ein Hund.", "Ein Hund mit einer Katze.", "Ein Hund mit einer Katze und noch einer."])
-@pytest.mark.parametrize("mistake", ["transposed-mask", "no-scaling", "cross-reads-x", "no-padding-mask"])
+@pytest.mark.parametrize(
+    ("mistake", "text"),
+    [
+        ("transposed-mask", "Ein Hund."),
+        ("no-scaling", "Ein Hund mit einer Katze und noch einer."),
+        ("cross-reads-x", "Ein Hund."),
+        ("no-padding-mask", "Ein Hund mit einer Katze und noch einer."),
+    ],
+)
 def test_keys_keep_their_names_whether_or_not_the_target_is_as_long_as_the_source(
-    text: str, mistake: str, translator: Translator
+    mistake: str, text: str, translator: Translator
 ) -> None:
     run = Run.of(translator, translator.trace(SOURCE, text), "cross", 1, 2)
     equally_long = replace(run, trace=translator.trace(SOURCE, translator.tokenizer.decode(run.trace.src_ids)))
