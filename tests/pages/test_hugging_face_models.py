@@ -87,14 +87,14 @@ CASES = {
     ids=lambda value: getattr(value, "name", value),
 )
 def test_a_page_that_nobody_has_opened_shows_the_model_that_the_app_was_started_with_and_is_checked(
-    page, name, models, open_app, monkeypatch
+    page, name, models, run_of, open_app, monkeypatch
 ):
     """Each page with one family, each family on many pages; test_views.py has every view in every family."""
     titles = []
     monkeypatch.setenv(MODELS_VARIABLE, models[name])
     monkeypatch.setattr("streamlit.set_page_config", lambda page_title="", **_: titles.append(page_title))
     app = open_app(page.path, **{"source": SENTENCE} | CASES[name])
-    assert_checked(app, missing_at(page, load_checkpoint(models[name], "cpu").features))
+    assert_checked(app, missing_at(page, run_of(name).opened.features))
     shown = Path(models[name]).name
     assert shown in app.title[0].value
     assert f"· {shown} ·" in titles[-1]

@@ -88,6 +88,13 @@ def test_a_link_opens_its_changes_which_stay_while_other_pages_are_read(open_app
     assert decode(link(app)) == decode(changes)
 
 
+@pytest.fixture
+def short_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Translations end soon after their source, also those of a model whose changes keep it from ending any."""
+    monkeypatch.setattr("model.generation.steps.EXTRA_LENGTH", 2)
+
+
+@pytest.mark.usefixtures("fresh_caches", "short_texts")
 def test_every_change_can_be_built_added_and_run(open_app: Callable) -> None:
     app = open_app(PAGE, **HERE)
     names = app.selectbox(key="what_if_what").options

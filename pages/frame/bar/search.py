@@ -130,7 +130,9 @@ def _best(said: Sequence[Entry]) -> list[Entry]:
         words = sum(one.sort == "Word" for one in best)
         if words < MOST_WORDS if entry.sort == "Word" else entry.place not in [one.place for one in best]:
             best.append(entry)
-    return best[:MOST]
+        if len(best) == MOST:
+            break
+    return best
 
 
 def _index_in(code: str) -> Index:

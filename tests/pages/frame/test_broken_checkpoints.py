@@ -5,10 +5,12 @@ tests/model/checkpoints has what can be wrong with a folder, and what is said of
 
 import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.store import (
     CHECKPOINTS_VARIABLE,
     DEFAULT_CHECKPOINT,
@@ -132,6 +134,11 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {folder.name: str(folder) for folder in root.iterdir()}
 
 
+@cache
+def opened(folder: str) -> Checkpoint:
+    return load_checkpoint(folder, "cpu")
+
+
 @pytest.mark.parametrize(
     ("page", "name"),
     [
@@ -146,7 +153,7 @@ def test_token_ids_are_read_where_there_is_no_tokenizer(
 ) -> None:
     monkeypatch.setenv(MODELS_VARIABLE, ",".join(odd.values()))
     app = open_app(f"pages/{page}.py", checkpoint=odd[name], source="5 17 42 9 30 11 8")
-    assert_checked(app, missing_at(page_of(f"{page}.py"), load_checkpoint(odd[name], "cpu").features))
+    assert_checked(app, missing_at(page_of(f"{page}.py"), opened(odd[name]).features))
 
 
 def test_what_a_folder_holds_besides_is_said_in_the_sidebar(

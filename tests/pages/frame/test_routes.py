@@ -24,20 +24,35 @@ from model.language import speaking, tr
 from pages import PAGES
 from pages.frame.server import routes
 from pages.frame.server.html_page import MOVED
-from pages.frame.server.open_files import has_room
+from pages.frame.server.open_files import RESERVED, has_room
 from pages.text import languages
 from tests.soak.client import Session
 from tests.soak.proxy import ACCESS, ERRORS, balancing, nginx_program
-from tests.soak.server import ROOT, Server, serving
+from tests.soak.server import ROOT, Server
 
 FILE_SIZE, FILES = 500_000, 16
 """bytes and number of the files that are sent"""
 
 
 @pytest.fixture(scope="module")
-def server(saved_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("server") / "log.txt", saved_checkpoints) as started:
-        yield started
+def proxy() -> Iterator[socket.socket]:
+    """What hears of each question that the server asks another machine."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(0)
+        yield listening
+
+
+@pytest.fixture(scope="module")
+def server(proxy: socket.socket, saved_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """It listens to all, as behind nginx on another machine."""
+    server = Server(tmp_path_factory.mktemp("server") / "log.txt", saved_checkpoints)
+    address = f"http://127.0.0.1:{proxy.getsockname()[1]}"
+    server.environment |= {"http_proxy": address, "https_proxy": address, "STREAMLIT_SERVER_ADDRESS": "0.0.0.0"}
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
 
 
 @pytest.fixture(scope="module")
@@ -70,21 +85,12 @@ def ask(port: int, method: str, path: str, body: bytes = b"", **headers: str) ->
         connection.close()
 
 
-def test_the_server_asks_no_other_machine_for_its_address(saved_checkpoints: Path, tmp_path: Path) -> None:
+def test_the_server_asks_no_other_machine_for_its_address(server: Server, proxy: socket.socket) -> None:
     """Neither when it starts, listening to all, nor when a page of another host connects; a proxy would hear it."""
-    server = Server(tmp_path / "log.txt", saved_checkpoints)
-    with socket.create_server(("127.0.0.1", 0)) as proxy:
-        proxy.settimeout(0)
-        address = f"http://127.0.0.1:{proxy.getsockname()[1]}"
-        server.environment |= {"http_proxy": address, "https_proxy": address, "STREAMLIT_SERVER_ADDRESS": "0.0.0.0"}
-        server.start()
-        try:
-            with pytest.raises(InvalidStatus):
-                connect(f"ws://127.0.0.1:{server.port}/_stcore/stream", origin="http://elsewhere.invalid", proxy=None)
-        finally:
-            server.stop()
-        with pytest.raises(BlockingIOError):
-            proxy.accept()
+    with pytest.raises(InvalidStatus):
+        connect(f"ws://127.0.0.1:{server.port}/_stcore/stream", origin="http://elsewhere.invalid", proxy=None)
+    with pytest.raises(BlockingIOError):
+        proxy.accept()
 
 
 @cache
@@ -251,18 +257,20 @@ def test_where_the_system_tells_no_limit_there_is_room(monkeypatch: pytest.Monke
     assert has_room()
 
 
-def test_silent_visitors_leave_room_and_the_health_check_tells(saved_checkpoints: Path, tmp_path: Path) -> None:
+def test_silent_visitors_leave_room_and_the_health_check_tells(server: Server) -> None:
     """With far fewer open files than a system grants."""
-    address = "ws://127.0.0.1:{}/_stcore/stream"
+    address, process = f"ws://127.0.0.1:{server.port}/_stcore/stream", server.process.pid
+    before, (_, most) = server.complaints(), resource.prlimit(process, resource.RLIMIT_NOFILE)
     with ExitStack() as stack:
-        server = stack.enter_context(serving(tmp_path / "log.txt", saved_checkpoints))
         here = stack.enter_context(closing(Session(server.port)))
         here.open()
-        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (300, 300))
+        few = len(os.listdir(f"/proc/{process}/fd")) + RESERVED + 20
+        stack.callback(resource.prlimit, process, resource.RLIMIT_NOFILE, (most, most))
+        resource.prlimit(process, resource.RLIMIT_NOFILE, (few, most))
 
         def arrive() -> None:
-            for _ in range(120):
-                stack.enter_context(connect(address.format(server.port), subprotocols=["streamlit"]))
+            for _ in range(40):
+                stack.enter_context(connect(address, subprotocols=["streamlit"]))
 
         with pytest.raises(InvalidStatus) as refused:
             arrive()
@@ -270,4 +278,5 @@ def test_silent_visitors_leave_room_and_the_health_check_tells(saved_checkpoints
         assert ask(server.port, "GET", "/_stcore/health")[0] == 503
         here.go("masks")
         assert here.problems() == []
-        assert server.complaints() == []
+        assert server.complaints() == before
+    assert ask(server.port, "GET", "/_stcore/health")[0] == 200
