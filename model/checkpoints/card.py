@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import islice
 from math import isfinite
 from pathlib import Path
@@ -38,12 +39,16 @@ class Card:
     """rows of log.csv in order, by column; empty cells are left out"""
     readme: str
     """Markdown, written by whoever trained the checkpoint"""
-    files: Mapping[str, int]
-    """bytes by name; the files of a sub-folder are summed as `name/`"""
+    folder: Path
     weights_hash: str
     """SHA-256 of the weights according to config.json"""
     missing: Mapping[str, Sentence]
     """by file name"""
+
+    @cached_property
+    def files(self) -> Mapping[str, int]:
+        """Bytes by name; the files of a sub-folder are summed as `name/`. Most pages ask for none."""
+        return _sizes(self.folder)
 
 
 def in_digits(metric: str, value: float, plus_minus: float | None = None) -> Numeral:
@@ -90,7 +95,7 @@ def read_card(folder: Path) -> Card:
         ),
         log=read("log.csv", _log, later("its training is not documented. python -m model.train writes it.")),
         readme=read("README.md", str, later("its training data, licence terms and limits are not documented.")),
-        files=_sizes(folder),
+        folder=folder,
         weights_hash=read("config.json", _weights_hash, later("nothing identifies its weights.")),
         missing=missing,
     )
@@ -123,6 +128,7 @@ def _scores(text: str) -> tuple[Score, ...]:
     )
 
 
+@lru_cache(8)
 def _log(text: str) -> tuple[dict[str, float], ...]:
     return tuple(
         {column: _finite(cell) for column, cell in row.items() if cell} for row in csv.DictReader(text.splitlines())

@@ -79,7 +79,8 @@ def test_measures_and_curves_are_the_models_of_one_row_or_of_all(run: Run, weigh
     removal = {"trained": "embedding", "random": "attention"}[weights]
     seen = 3 if run.attention.causal else len(run.trace.src_tokens)
     *_, measures = measure_tokens(run.opened, run.trace, 1, [2])
-    for over, rows in (("row", [2]), ("all", range(len(run.trace.next_ids)))):
+    every = {"trained": {}, "random": {"all": range(len(run.trace.next_ids))}}[weights]  # of the shorter text
+    for over, rows in ({"row": [2]} | every).items():
         result = views.explanation(run, row=2, removal=removal, over=over)
         for drawn, name in zip(lines(result, "measures"), MEASURES, strict=True):
             right = measures[name][0, :seen]

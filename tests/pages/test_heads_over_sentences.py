@@ -58,7 +58,7 @@ def test_a_click_on_a_sentence_opens_the_run_whose_value_stands_beside_it(open_a
     place = {"kind": "Cross", "layer": "1", "head": "2", "heads_part": "One head over many sentences"}
     app = open_app("pages/heads_and_layers.py", source="Two dogs.", **before, **place)
     table = one_head(run("cross")).shows["most"]
-    for chosen, value in zip(table.chooses, table.frame["score"], strict=True):
+    for chosen, value in [*zip(table.chooses, table.frame["score"], strict=True)][::3]:
         for name, control in table.sets.items():
             app.session_state[control.key] = control.take(chosen[name])
         drawn = figure(app.run(), "heads_and_layers-histogram")["layout"]["shapes"]

@@ -85,7 +85,7 @@ def test_the_evenness_over_the_training_is_that_of_the_log(translator, monkeypat
         {"step": 200.0, "evenness": 0.7, "evenness_encoder_self_0": 0.8},
         {"step": 300.0, "evenness": 0.4, "evenness_encoder_self_0": 0.5},
     )
-    monkeypatch.setattr("pages.views.model.training.sharp_rows.card_of", lambda _: Card((), rows, "", {}, "", {}))
+    monkeypatch.setattr("pages.views.model.training.sharp_rows.card_of", lambda _: Card((), rows, "", Path(), "", {}))
     own = sharpness(Run.start(translator, Request("a dog"), Place("encoder_self", 0, 0))).shows["own"].lines
     assert [line.x.tolist() for line in own.values()] == [[200, 300]] * 2
     assert [line.y.tolist() for line in own.values()] == [[0.7, 0.4], [0.8, 0.5]]
