@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from model.checkpoints.files import sha256
 from model.language import Refusal, sentence
 
 SECONDS = 3
@@ -20,6 +21,8 @@ TEMPLATE_BYTES, TOKENIZER_BYTES = 2**29, 2**32
 _PROGRAM = Path(__file__).with_name("limited_process.py")
 _KEPT = 64
 """chats whose text is kept: a page that is drawn again shows the same one"""
+_tried: set[str] = set()
+"""hashes of tokenizers that passed their trial: one that is opened again, or shared by models, is not tried again"""
 
 
 class Exceeded(Refusal):
@@ -49,6 +52,8 @@ def try_tokenizer(path: Path, size: int) -> None:
     Raises:
         Exceeded: that takes too long, or too much memory; or its steps could make much of a short text.
     """
+    if (content := sha256(path)) in _tried:
+        return
     seconds = SECONDS + size // 2**20
     limits = {"kind": "tokenizer", "seconds": seconds, "bytes": TOKENIZER_BYTES}
     try:
@@ -57,6 +62,7 @@ def try_tokenizer(path: Path, size: int) -> None:
         raise
     except ValueError:  # transformers says it better
         return
+    _tried.add(content)
 
 
 def _run(task: Mapping[str, Any], who: str) -> dict[str, Any]:
