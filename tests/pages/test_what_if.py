@@ -19,6 +19,12 @@ PAGE = "pages/what_if.py"
 HERE = TYPED | {"kind": "Cross-attention", "layer": "1", "head": "2", "what_if_shown": "Your own head"}
 
 
+@pytest.fixture
+def short_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Translations end soon after their source, also those of a model whose changes keep it from ending any."""
+    monkeypatch.setattr("model.generation.steps.EXTRA_LENGTH", 2)
+
+
 def link(app) -> str:
     return address(app).get("changes", "")
 
@@ -57,6 +63,7 @@ def test_identities_change_no_bit_and_no_word(run_at: Callable) -> None:
     assert not figures.maps(result, "maps")[2].any()
 
 
+@pytest.mark.usefixtures("fresh_caches", "short_texts")
 def test_a_list_grows_moves_shrinks_and_comes_back(open_app: Callable) -> None:
     app = open_app(PAGE, **HERE)
     assert not {"what_if_undo", "what_if_reset", "what_if_keep"} & {button.key for button in app.button}
@@ -88,12 +95,6 @@ def test_a_link_opens_its_changes_which_stay_while_other_pages_are_read(open_app
     assert decode(link(app)) == decode(changes)
 
 
-@pytest.fixture
-def short_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Translations end soon after their source, also those of a model whose changes keep it from ending any."""
-    monkeypatch.setattr("model.generation.steps.EXTRA_LENGTH", 2)
-
-
 @pytest.mark.usefixtures("fresh_caches", "short_texts")
 def test_every_change_can_be_built_added_and_run(open_app: Callable) -> None:
     app = open_app(PAGE, **HERE)
@@ -109,6 +110,7 @@ def test_every_change_can_be_built_added_and_run(open_app: Callable) -> None:
     assert holds(app) == 3
 
 
+@pytest.mark.usefixtures("fresh_caches", "short_texts")
 def test_each_experiment_takes_the_place_of_the_list(open_app: Callable) -> None:
     app, before = open_app(PAGE, **HERE, changes="unscaled"), decode("unscaled")
     experiments = [str(button.key) for button in app.button if str(button.key).startswith("what_if_take_")]

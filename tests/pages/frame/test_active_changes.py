@@ -7,10 +7,11 @@ import pytest
 from model.interventions import AttentionTemperature, HeadGate
 from model.interventions.link import decode, encode
 from pages.widgets.changes import TEMPERATURES
+from tests.pages.conftest import TYPED
 from tests.pages.figures import address
 
 PAGE = "pages/masks.py"
-HEAD = {"kind": "Encoder self", "layer": "0", "head": "1"}
+HEAD = TYPED | {"kind": "Encoder self", "layer": "0", "head": "1"}
 HERE = {"kind": "encoder_self", "layer": 0, "head": 1}
 
 

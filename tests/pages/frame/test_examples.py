@@ -47,9 +47,14 @@ def opened(name: str) -> Translator:
         return load_checkpoint(name, "cpu")
 
 
+@cache
+def traced(name: str, text: str) -> Trace:
+    return opened(name).trace(text)
+
+
 @pytest.mark.parametrize(("name", "example"), EACH, ids=[f"{name}: {example.label}" for name, example in EACH])
 def test_the_head_of_an_example_gives_its_largest_weight_where_it_says(name: str, example: Example) -> None:
-    trace = opened(name).trace(example.sentence)
+    trace = traced(name, example.sentence)
     found = largest_weight(example, trace)
     assert found
     query, key, weight = found
@@ -59,7 +64,7 @@ def test_the_head_of_an_example_gives_its_largest_weight_where_it_says(name: str
 
 
 def test_the_street_is_ahead_in_both_sentences_and_the_dog_by_far() -> None:
-    tired, sure = (opened("en-de").trace(example.sentence) for example in SHOWING[:2])
+    tired, sure = (traced("en-de", example.sentence) for example in SHOWING[:2])
     wide = opened("en-de").trace(SHOWING[0].sentence.replace("tired", "wide"))
     for trace in (tired, wide):
         row = weights_of_it(trace)
@@ -110,7 +115,7 @@ def test_the_animal_is_tired_and_the_street_is_wide() -> None:
 )
 def test_what_is_said_of_the_translations_is_so(name: str, label: str, words: str) -> None:
     (example,) = (example for example in BY_CHECKPOINT[name].showing if example.label.startswith(label))
-    translation = opened(name).trace(example.sentence).translation
+    translation = traced(name, example.sentence).translation
     assert [word for word in translation.split() if word in words.split()] == words.split(), translation
 
 
@@ -140,7 +145,7 @@ def test_a_note_is_shown_of_an_unchanged_run_on_the_models_own_translation(
 def test_an_example_without_a_head_names_the_strongest_of_all_and_says_only_what_the_run_shows(
     example: Example, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trace = opened("en-de").trace(example.sentence)
+    trace = traced("en-de", example.sentence)
     best = strongest_head(example, trace)
     if best is None:  # this model writes another word
         assert example.kind == "cross"
@@ -272,8 +277,8 @@ def test_a_model_that_reads_has_its_notice_by_the_length_of_its_tokens(
     model = opened(name)
     monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(SHIPPED))
     assert unfamiliar(model.trace(ENGLISH)) is None
-    facts = unfamiliar(model.trace(GERMAN))
-    (stream,) = model.trace(GERMAN).streams.values()
+    facts = unfamiliar(trace := model.trace(GERMAN))
+    (stream,) = trace.streams.values()
     assert facts["characters"] == pytest.approx(len(GERMAN) / (len(stream.tokens) - sum(stream.tokens.special)))
     (notice,) = blocks_of("home", "An unfamiliar text", facts)
     assert "characters" in notice.text
