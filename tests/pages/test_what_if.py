@@ -17,6 +17,8 @@ from tests.pages.figures import address, ends, holds, lines, words
 
 PAGE = "pages/what_if.py"
 HERE = TYPED | {"kind": "Cross-attention", "layer": "1", "head": "2", "what_if_shown": "Your own head"}
+GREEDY = {"target": "Greedy"}
+"""of which the model writes one text alone after each change"""
 
 
 @pytest.fixture
@@ -65,7 +67,7 @@ def test_identities_change_no_bit_and_no_word(run_at: Callable) -> None:
 
 @pytest.mark.usefixtures("fresh_caches", "short_texts")
 def test_a_list_grows_moves_shrinks_and_comes_back(open_app: Callable) -> None:
-    app = open_app(PAGE, **HERE)
+    app = open_app(PAGE, **HERE | GREEDY)
     assert not {"what_if_undo", "what_if_reset", "what_if_keep"} & {button.key for button in app.button}
     app.button(key="what_if_add").click().run()
     app.selectbox(key="what_if_what").set_value("Weights: uniform").run()
@@ -97,7 +99,7 @@ def test_a_link_opens_its_changes_which_stay_while_other_pages_are_read(open_app
 
 @pytest.mark.usefixtures("fresh_caches", "short_texts")
 def test_every_change_can_be_built_added_and_run(open_app: Callable) -> None:
-    app = open_app(PAGE, **HERE)
+    app = open_app(PAGE, **HERE | GREEDY)
     names = app.selectbox(key="what_if_what").options
     for name in names:
         app.selectbox(key="what_if_what").set_value(name).run()
@@ -112,7 +114,7 @@ def test_every_change_can_be_built_added_and_run(open_app: Callable) -> None:
 
 @pytest.mark.usefixtures("fresh_caches", "short_texts")
 def test_each_experiment_takes_the_place_of_the_list(open_app: Callable) -> None:
-    app, before = open_app(PAGE, **HERE, changes="unscaled"), decode("unscaled")
+    app, before = open_app(PAGE, **HERE | GREEDY, changes="unscaled"), decode("unscaled")
     experiments = [str(button.key) for button in app.button if str(button.key).startswith("what_if_take_")]
     assert len(experiments) >= 5
     for key in experiments:

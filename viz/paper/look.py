@@ -53,7 +53,10 @@ def load_matplotlib() -> Any:
 
 def plain(text: Any) -> str:
     """Text of a Plotly figure without the HTML that Plotly reads."""
-    words = re.sub(r"<br ?/?>", "\n", str(text))
+    words = str(text)
+    if "<" not in words and "&" not in words:
+        return words
+    words = re.sub(r"<br ?/?>", "\n", words)
     words = re.sub(r"<sup>(.*?)</sup>", lambda found: found[1].translate(_RAISED), words)
     words = re.sub(r"<sub>(.*?)</sub>", lambda found: _lowered(found[1]), words)
     return html.unescape(re.sub(r"</?(b|i|em|strong|span|sup|sub)\b[^>]*>", "", words))

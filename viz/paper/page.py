@@ -109,7 +109,7 @@ def _check(content: Any) -> None:
         texts = [*content.texts, *content.texts.values()]
     else:
         check_parts(content)
-        texts = [plain(text) for text in _texts_of(content)]
+        texts = [plain(text) for text in dict.fromkeys(_texts_of(content))]
     if letters := missing_letters(texts):
         raise CannotDraw("the font of these files does not have {letters}", letters=letters[:8])
 
