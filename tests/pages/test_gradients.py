@@ -102,7 +102,8 @@ def check_verdict(result: Any, *verdicts: Any) -> None:
 
 @pytest.mark.usefixtures("fresh_caches")
 def test_all_rows_wait_for_the_button(open_app: Callable) -> None:
-    app = open_app(PAGE, **TYPED, part="Does attention explain?", layer="1")
+    short = TYPED | {"source": "a dog", "typed": "Ein Hund."}
+    app = open_app(PAGE, **short, part="Does attention explain?", layer="1")
     assert app.get("plotly_chart"), "one row is there at once"
     app.segmented_control(key="gradients_over").set_value("all").run()
     assert not app.get("plotly_chart")

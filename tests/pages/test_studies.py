@@ -23,7 +23,7 @@ from pages.views.model.training import ablations, norm_and_residual, scaling, wa
 from pages.views.model.training.dropping import DROPPED_RATE
 from pages.views.model.training.studies import NORM_RUNS
 from pages.views.model.training.why_warm_up import WAYS
-from tests.pages.conftest import SHIPPED
+from tests.pages.conftest import SHIPPED, TYPED
 from tests.pages.figures import figure, numbers, words
 
 
@@ -87,7 +87,7 @@ def test_the_head_that_forms_is_the_tables_and_a_chosen_step_is_that_of_its_weig
 
 def test_between_saved_steps_the_first_and_the_last_move_of_the_weights_are_told(open_shipped: Callable) -> None:
     app = open_shipped(
-        "pages/training.py", checkpoint="multi30k-tiny", inside="Why warm-up", training="One training step"
+        "pages/training.py", checkpoint="multi30k-tiny", inside="Why warm-up", training="One training step", **TYPED
     )
     steps = snapshot_steps(SHIPPED / "multi30k-tiny")
     assert words(app).count("From step") == 2
