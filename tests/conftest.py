@@ -6,10 +6,10 @@ Everything that needs a package is imported inside a fixture, so that a missing 
 import gc
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -109,26 +109,6 @@ def tiny_config(translator: "Translator") -> "TransformerConfig":
 @pytest.fixture(scope="session")
 def tiny_model(translator: "Translator") -> "Transformer":
     return translator.model
-
-
-@pytest.fixture(scope="session", autouse=True)
-def tokenizers_tried_once() -> Iterator[None]:
-    """The same tokenizer, in whatever folder, is tried in a process of its own once, under each limit."""
-    from model.checkpoints import limited
-
-    run, passed = limited._run, {}
-
-    def run_once(task: Mapping[str, Any], who: object) -> dict[str, Any]:
-        if task["kind"] != "tokenizer":
-            return run(task, who)
-        tried = Path(task["path"]).read_bytes(), task["seconds"], task["bytes"]
-        if tried not in passed:
-            passed[tried] = run(task, who)  # what raises is tried again
-        return passed[tried]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limited, "_run", run_once)
-        yield
 
 
 @pytest.fixture
