@@ -7,6 +7,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,23 @@ def test_settings_that_name_code_kernels_or_files_never_reach_transformers(
 def names_code(settings: object) -> set[str]:
     """The names of settings that DROPPED has, also inside others."""
     return {name for name in re.findall(r'"(\w+)":', json.dumps(settings, default=str)) if DROPPED.fullmatch(name)}
+
+
+def test_a_tokenizer_that_passed_its_trial_is_not_tried_again_wherever_it_lies_and_one_that_failed_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried, run, enough = [], limited._run, limited.TOKENIZER_BYTES
+    monkeypatch.setattr(limited, "_tried", set())
+    monkeypatch.setattr(limited, "_run", lambda task, who: (tried.append(task["bytes"]), run(task, who))[1])
+    for name in ("one", "two"):
+        byte_level_tokenizer().save_pretrained(tmp_path / name)
+    paths = [tmp_path / name / "tokenizer.json" for name in ("one", "two")]
+    for memory in (2**20, 2**20, enough):
+        monkeypatch.setattr(limited, "TOKENIZER_BYTES", memory)
+        with pytest.raises(limited.Exceeded) if memory < enough else nullcontext():
+            limited.try_tokenizer(paths[0], 1)
+    limited.try_tokenizer(paths[1], 1)
+    assert tried == [2**20, 2**20, enough]
 
 
 def with_template(folder: Path, template: str) -> Path:
