@@ -122,7 +122,7 @@ def _key_weights(trace: Trace, aligned: Alignment, row: int) -> Bars:
         (colour,),
         what=what,
         height=290,
-        layout={"title": {"text": aligned.what, "font": {"size": 13}}, "xaxis": {"tickangle": -60}},
+        layout={"xaxis": {"tickangle": -60}},
     )
 
 
