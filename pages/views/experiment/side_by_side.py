@@ -236,7 +236,8 @@ def revisions(run: Run, right: Run = RIGHT) -> Result:
         columns=["layer or matrix", "relative difference", "largest difference"],
     )
     after = {f"{stack} {layer} {name}": apart for (stack, layer, name), apart in outputs.streams.items()}
-    titles = "sub-layer", "relative difference of the stream after it"
+    # The axis has no room for more on a phone.
+    titles, differs = ("sub-layer", "relative difference"), "relative difference of the stream after it"
     facts = {
         "state": "compared",
         "example": example,
@@ -249,7 +250,7 @@ def revisions(run: Run, right: Run = RIGHT) -> Result:
     shows = {
         "weights": _by_head(run, moved, "relative difference of its weights"),
         "attention": _by_head(run, outputs.patterns, "total variation of its attention"),
-        "streams": Bars(list(after), {titles[1]: np.array(list(after.values()))}, titles),
+        "streams": Bars(list(after), {differs: np.array(list(after.values()))}, titles),
         "blocks": by_layer,
     }
     return Result(shows, facts, drawn=run if example else None)
