@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,7 @@ TEMPLATE_BYTES, TOKENIZER_BYTES = 2**29, 2**32
 """of memory"""
 _PROGRAM = Path(__file__).with_name("limited_process.py")
 _KEPT = 64
-"""chats whose text is kept: a page that is drawn again shows the same one"""
-_tried: set[str] = set()
-"""hashes of tokenizers that passed their trial: one that is opened again, or shared by models, is not tried again"""
+"""chats whose text is kept, as a page that is drawn again shows the same one; and tokenizers that passed their trial"""
 
 
 class Exceeded(Refusal):
@@ -52,17 +51,29 @@ def try_tokenizer(path: Path, size: int) -> None:
     Raises:
         Exceeded: that takes too long, or too much memory; or its steps could make much of a short text.
     """
-    if (content := sha256(path)) in _tried:
-        return
-    seconds = SECONDS + size // 2**20
-    limits = {"kind": "tokenizer", "seconds": seconds, "bytes": TOKENIZER_BYTES}
+    _try(_Tokenizer(sha256(path), SECONDS + size // 2**20, TOKENIZER_BYTES, path))
+
+
+@dataclass(frozen=True)
+class _Tokenizer:
+    """A tokenizer.json, the same wherever it lies, and what its trial may take."""
+
+    content: str
+    """SHA-256"""
+    seconds: int
+    bytes: int
+    path: Path = field(compare=False)
+
+
+@lru_cache(_KEPT)
+def _try(tokenizer: _Tokenizer) -> None:
+    limits = {"kind": "tokenizer", "seconds": tokenizer.seconds, "bytes": tokenizer.bytes}
     try:
-        _run({"path": str(path), **limits}, sentence("The tokenizer of this model"))
+        _run({"path": str(tokenizer.path), **limits}, sentence("The tokenizer of this model"))
     except Exceeded:
-        raise
-    except ValueError:  # transformers says it better
-        return
-    _tried.add(content)
+        raise  # and is tried again
+    except ValueError:
+        pass  # transformers says it better
 
 
 def _run(task: Mapping[str, Any], who: str) -> dict[str, Any]:

@@ -183,7 +183,7 @@ def test_a_tokenizer_that_passed_its_trial_is_not_tried_again_wherever_it_lies_a
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried, run, enough = [], limited._run, limited.TOKENIZER_BYTES
-    monkeypatch.setattr(limited, "_tried", set())
+    limited._try.cache_clear()
     monkeypatch.setattr(limited, "_run", lambda task, who: (tried.append(task["bytes"]), run(task, who))[1])
     for name in ("one", "two"):
         byte_level_tokenizer().save_pretrained(tmp_path / name)
