@@ -62,20 +62,21 @@ def test_on_the_way_to_another_page_the_address_stays_and_a_sentence_that_is_bei
 ) -> None:
     """What the next page writes into the address before its path is there is not left on the page before."""
     visitor.visit(f"{server}/masks?layer=1")
-    left = visitor.page.evaluate(
-        """() => {
-          const link = document.body.appendChild(document.createElement("a"));
-          link.click();
-          history.pushState({}, "", "?changes=of+the+next+page");
-          history.pushState({}, "", "/what_if?changes=of+the+next+page");
-          return new Promise((arrived) => {
-            addEventListener("popstate", () => arrived(location.pathname + location.search), { once: true });
-            history.back();
-          });
-        }"""
-    )
+    # The run that Back asks for draws the field, and what was typed before would be replaced.
+    with visitor.rerun():
+        left = visitor.page.evaluate(
+            """() => {
+              const link = document.body.appendChild(document.createElement("a"));
+              link.click();
+              history.pushState({}, "", "?changes=of+the+next+page");
+              history.pushState({}, "", "/what_if?changes=of+the+next+page");
+              return new Promise((arrived) => {
+                addEventListener("popstate", () => arrived(location.pathname + location.search), { once: true });
+                history.back();
+              });
+            }"""
+        )
     assert left == "/masks?layer=1"
-    visitor.settle()
     visitor.page.get_by_role("textbox", name="Source sentence").fill("A cat sleeps.")
     follow(visitor, "Mask or unmask single cells and rerun the model", "What if")
     visitor.page.wait_for_url(f"{server}/what_if?*")
