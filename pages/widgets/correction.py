@@ -27,9 +27,9 @@ from pages.widgets.chart import chart
 from pages.widgets.explain import say
 from pages.widgets.page_links import offer_checkpoint
 from pages.widgets.waiting_line import find_or_wait, leave
-from viz.forms import Line, Lines
+from viz.forms import Bars, Line, Lines
 from viz.theme import OKABE_ITO
-from viz.tokens import as_markdown
+from viz.tokens import as_markdown, labels
 
 ID, TEXT = "correction", "corrected"
 """of the link and the session: which copy this page shows, and what was typed"""
@@ -83,6 +83,7 @@ def _offer_start(run: Run, trainings: Trainings) -> None:
     offer = Offer(tr("Correct the translation of “{source}”", source=as_markdown(source)), start=written)
     typed = controls.text_area(offer, TEXT, tr("How should it read?"), tr("Teach it to a copy"))
     if not state.get(f"{TEXT}-send"):
+        _show_losses(run)
         return
     try:
         with wait_for_turn():
@@ -94,6 +95,16 @@ def _offer_start(run: Run, trainings: Trainings) -> None:
         {ID: trainings.enter(partial(corrections.Correction, run.opened, source, typed)), BEGIN: True}
     )
     st.rerun()
+
+
+def _show_losses(run: Run) -> None:
+    """Where the model, as it is, is least sure of this run's translation."""
+    losses = {"the model": -run.trace.target_log_probabilities}
+    names = labels(run.trace.next_tokens)
+    worst = int(losses["the model"].argmax())
+    say("correction", "Before", token=names[worst], worst=losses["the model"][worst])
+    bars = Bars(names, losses, ("target token", "loss, nats"), number=".4f", height=280)
+    chart(bars.draw(), "correction-before", alt=tr("Loss of each token of the translation"))
 
 
 def _translate(opened: Translator, source: str) -> str:

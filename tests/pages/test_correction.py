@@ -4,6 +4,7 @@ import weakref
 from collections.abc import Iterator
 from functools import partial
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -11,8 +12,9 @@ from model import correction
 from model.checkpoints.checkpoint import parameters_hash
 from model.checkpoints.store import DEFAULT_CHECKPOINT
 from pages.compute import trainings
-from pages.compute.runs import open_translator
+from pages.compute.runs import Request, open_translator, run
 from pages.widgets import correction as widget
+from tests.pages import figures
 from tests.pages.training_tab import open_tab, words
 
 pytestmark = pytest.mark.usefixtures("checkpoint_folder", "fresh_caches")
@@ -44,6 +46,12 @@ def shared_weights() -> Iterator[None]:
 def teach(page: AppTest, text: str = WANTED) -> None:
     page.text_area(key=widget.TEXT).set_value(text)
     page.button(key=f"{widget.TEXT}-send").click().run()
+
+
+def test_before_anything_is_typed_the_loss_of_each_token_of_the_run_is_drawn() -> None:
+    trace = run(open_translator(DEFAULT_CHECKPOINT, "cpu"), Request("a dog"))
+    (bars,) = figures.lines(open_page(), "correction-before")
+    np.testing.assert_allclose(bars, -trace.target_log_probabilities)
 
 
 @pytest.mark.usefixtures("shared_weights")

@@ -117,7 +117,7 @@ def _smoothed(tokens: Sequence[str], target: Array, model: Array, right: int, vo
             name: Line(np.arange(len(names)), with_rest(values), colour, symbol, "", size=12, names=names)
             for name, values, colour, symbol in series
         },
-        ("token", "probability (log), of the whole vocabulary"),
+        ("token", "probability (log)"),
         ".6g",
         "y",
         names,
