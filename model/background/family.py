@@ -7,7 +7,7 @@ to the classes of `transformers`, built on the meta device, where it has one. No
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from model.beside import read_beside
@@ -190,7 +190,7 @@ class Member:
                 )
                 yield f"{stack} layer {layer}", parts | {"norms": norms * self.norm_size()}
 
-    @property
+    @cached_property
     def total(self) -> int:
         """All parameters."""
         return sum(self.parameters().values())
