@@ -79,9 +79,10 @@ def checkpoint_by_config(needs: Collection[str]) -> str | None:
 
     Those that the app was started with come first, those of the studies last. None: there is none.
     """
-    for name in (*store.offered_models(), *store.available_checkpoints(), *store.study_checkpoints()):
-        if set(needs) <= _features(name, store.file_stamp(name)):
-            return name
+    for names in (store.offered_models, store.available_checkpoints, store.study_checkpoints):
+        for name in names():
+            if set(needs) <= _features(name, store.file_stamp(name)):
+                return name
     return None
 
 
