@@ -226,6 +226,29 @@ def open_family(
 
 
 @pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of checkpoints that are named and written in markup, the translator with the scores of its heads."""
+    from tests.conftest import FIXTURE
+    from tests.injection import TRANSLATOR, save_checkpoints
+
+    folder = save_checkpoints(tmp_path_factory.mktemp("hostile") / "checkpoints")
+    for name in ("heads.json", "heads.npz"):
+        shutil.copy(FIXTURE / name, folder / TRANSLATOR)
+    return folder
+
+
+@pytest.fixture
+def open_hostile(
+    open_app: Callable[..., "AppTest"], hostile: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., "AppTest"]:
+    """`open_app` on the checkpoints of `hostile`."""
+    from model.checkpoints.store import CHECKPOINTS_VARIABLE
+
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(hostile))
+    return open_app
+
+
+@pytest.fixture(scope="session")
 def family_run(families: Path, others: dict[str, str]) -> Callable[[str], "Run"]:
     """The run of a model of `families` or `others`, at head 2 of the last layer of its first kind of attention."""
     from model.checkpoints.store import load_checkpoint
