@@ -226,8 +226,8 @@ def labels_of(result: Result) -> Iterator[str]:
 def test_every_view_says_and_shows_all_of_every_family(
     view: View, family: str, runs: Callable[[str], list[Run]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In turn as trained, of each kind of attention, and changed; in one family also at the ends of its controls, and in
-    one after its work on request.
+    """In turn as trained, of each kind of attention, and changed; also, in one family, at the ends of its controls, and
+    in one after its work on request.
     """
     # As in an app that offers it.
     monkeypatch.setenv(MODELS_VARIABLE, runs(family)[0].trace.checkpoint)
