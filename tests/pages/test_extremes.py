@@ -13,6 +13,8 @@ from tests.pages.frame.test_address import unlinked
 from tests.pages.test_injection import acting
 from tests.pages.test_pages import ALL_PAGES
 
+pytestmark = pytest.mark.usefixtures("open_feet")
+
 SENTENCES = (
     ("<b>z20</b>", "Cross-attention", "Everywhere"),
     (tokens_as_text(10), "Encoder self-attention", "Head"),

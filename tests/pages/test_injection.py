@@ -11,6 +11,8 @@ from google.protobuf.message import Message
 from tests.injection import LANGUAGE_MODEL, MARKDOWN, MASKED_MODEL, TRANSLATOR, TYPED, tokens_as_text
 from viz.forms import Document
 
+pytestmark = pytest.mark.usefixtures("open_feet")
+
 PLAIN = {
     "Text.body",
     "Code.code_text",
