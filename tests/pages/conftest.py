@@ -27,12 +27,13 @@ TYPED = {"source": SOURCE, "target": "Typed", "typed": TEXT}
 def server_runs() -> Iterator[None]:
     """What a server does once, each AppTest does in every run, which takes longer than the page: it scans every
     installed package for components, compiles the scripts, and takes the folder `pages` for a multipage app of the
-    older kind; and it asks a mock for the headers of its browser. And a server opens few models, after each of which it
-    walks through all objects."""
+    older kind. A server opens few models, after each of which it walks through all objects. And there is no browser
+    whose headers a mock would be asked for, and for whose cache every message would be hashed."""
     from streamlit.components.v2 import manifest_scanner
     from streamlit.runtime.pages_manager import PagesManager
     from streamlit.runtime.scriptrunner import script_runner
     from streamlit.runtime.scriptrunner.script_cache import ScriptCache
+    from streamlit.runtime.scriptrunner_utils import script_run_context
     from streamlit.testing.v1 import app_test, local_script_runner
 
     def run_main_script(path: str) -> None:
@@ -46,6 +47,7 @@ def server_runs() -> Iterator[None]:
         for module in (app_test, local_script_runner):
             patch.setattr(module, "ScriptCache", lambda: scripts)
         patch.setattr("streamlit.runtime.context._get_client_context", lambda: None)
+        patch.setattr(script_run_context, "populate_hash_if_needed", lambda _message: None)
         patch.setattr("pages.compute.runs.freeze_loaded_objects", lambda: None)
         yield
 
