@@ -38,9 +38,9 @@ def server_runs() -> Iterator[None]:
 
     def run_main_script(path: str) -> None:
         PagesManager.uses_pages_directory = False
-        exec(compiled(path), {"__name__": "__main__", "__file__": path})
+        exec(scripts.get_bytecode(path), {"__name__": "__main__", "__file__": path})
 
-    compiled, scripts = cache(lambda path: compile(Path(path).read_bytes(), path, "exec")), ScriptCache()
+    scripts = ScriptCache()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
         patch.setattr(script_runner, "_mpa_v1", run_main_script)

@@ -165,29 +165,18 @@ TABS = {
     if len({view.tab or view.title for view in page.views}) > 1 and not page.stacked and page.name != "learn"
 }
 """by page, the query parameter of its tabs and their titles; a model lacks what some are about, and Learn has none"""
-OF_ROPE = "Rotation of q and k", "Distance", "Wavelengths"
+ELSEWHERE = [("fill_in", "mlm", tab) for tab in TABS["fill_in"][1:]]
+ELSEWHERE += [("positional_encoding", "lm", tab) for tab in ("Rotation of q and k", "Distance", "Wavelengths")]
+"""page, model and tab"""
 
 
-@pytest.mark.parametrize(
-    ("page", "tab", "checkpoint"),
-    [
-        *(("fill_in", tab, "mlm") for tab in TABS["fill_in"][1:]),
-        *(("positional_encoding", tab, "lm") for tab in OF_ROPE),
-    ],
-)
+@pytest.mark.parametrize(("page", "checkpoint", "tab"), ELSEWHERE)
 def test_a_tab_that_a_translator_lacks_exports_the_numbers_that_it_draws(
-    page: str,
-    tab: str,
-    checkpoint: str,
-    open_app: Callable,
-    files: dict[str, bytes],
-    families: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    page: str, checkpoint: str, tab: str, open_family: Callable, files: dict[str, bytes]
 ) -> None:
     """All others are asked in tests/pages/test_claims.py."""
-    monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(families))
     query = {"checkpoint": checkpoint, "new_tokens": "4", TABS[page][0]: tab}
-    app = open_app(f"pages/{page}.py", source="Two dogs run.", **query)
+    app = open_family(f"pages/{page}.py", source="Two dogs run.", **query)
     assert_exported(numbers_drawn(next(one for one in app.tabs if one.label == tab)), files, 0.9, 0.9)
     assert_programs_compute_files(programs_of(app), files)
 
