@@ -29,7 +29,7 @@ def test_what_readme_and_some_of_docs_say_to_type_works(project: Path) -> None:
 
 
 def test_a_command_that_fails_is_seen(project: Path) -> None:
-    assert run(Command("README.md", "python -m model.translate --checkpoint none"), project).status != 0
+    assert run(Command("README.md", "python --no-such-option"), project).status != 0
     assert run(Command("README.md", "python -m http.server --no-such-option"), project).status != 0
 
 

@@ -26,20 +26,28 @@ TYPED = {"source": SOURCE, "target": "Typed", "typed": TEXT}
 @pytest.fixture(scope="session")
 def server_runs() -> Iterator[None]:
     """What a server does once, each AppTest does in every run, which takes longer than the page: it scans every
-    installed package for components, and takes the folder `pages` for a multipage app of the older kind. And a server
-    opens few models, after each of which it walks through all objects."""
+    installed package for components, compiles the scripts, and takes the folder `pages` for a multipage app of the
+    older kind. A server opens few models, after each of which it walks through all objects. And there is no browser
+    whose headers a mock would be asked for, and for whose cache every message would be hashed."""
     from streamlit.components.v2 import manifest_scanner
     from streamlit.runtime.pages_manager import PagesManager
     from streamlit.runtime.scriptrunner import script_runner
+    from streamlit.runtime.scriptrunner.script_cache import ScriptCache
+    from streamlit.runtime.scriptrunner_utils import script_run_context
+    from streamlit.testing.v1 import app_test, local_script_runner
 
     def run_main_script(path: str) -> None:
         PagesManager.uses_pages_directory = False
-        exec(compiled(path), {"__name__": "__main__", "__file__": path})
+        exec(scripts.get_bytecode(path), {"__name__": "__main__", "__file__": path})
 
-    compiled = cache(lambda path: compile(Path(path).read_bytes(), path, "exec"))
+    scripts = ScriptCache()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
         patch.setattr(script_runner, "_mpa_v1", run_main_script)
+        for module in (app_test, local_script_runner):
+            patch.setattr(module, "ScriptCache", lambda: scripts)
+        patch.setattr("streamlit.runtime.context._get_client_context", lambda: None)
+        patch.setattr(script_run_context, "populate_hash_if_needed", lambda _message: None)
         patch.setattr("pages.compute.runs.freeze_loaded_objects", lambda: None)
         yield
 
@@ -66,8 +74,8 @@ def raise_uncaught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def open_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every box and every part of a foot is open, so that tests read what is in it: a closed one draws nothing."""
+def open_boxes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every box and the checks at a foot are open, so that tests read what is in them: a closed one draws nothing."""
     import streamlit as st
 
     monkeypatch.setattr(st, "expander", partial(st.expander, expanded=True))
@@ -76,10 +84,16 @@ def open_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
     @wraps(draw)
     def draw_chosen(label: str, options: list, **more: Any) -> Any:
         if more["key"].startswith("foot-"):
-            st.session_state[more["key"]] = list(options)  # in each run: work on a button adds an export
+            # In each run: work on a button adds an export.
+            st.session_state[more["key"]] = list(options) if "open_feet" in request.fixturenames else ["checks"]
         return draw(label, options, **more)
 
     monkeypatch.setattr(st, "pills", draw_chosen)
+
+
+@pytest.fixture
+def open_feet() -> None:
+    """Every part of a foot is open, for the tests that read its code, its export or what it cites."""
 
 
 @pytest.fixture
@@ -222,6 +236,29 @@ def open_family(
     from model.checkpoints.store import CHECKPOINTS_VARIABLE
 
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(families))
+    return open_app
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of checkpoints that are named and written in markup, the translator with the scores of its heads."""
+    from tests.conftest import FIXTURE
+    from tests.injection import TRANSLATOR, save_checkpoints
+
+    folder = save_checkpoints(tmp_path_factory.mktemp("hostile") / "checkpoints")
+    for name in ("heads.json", "heads.npz"):
+        shutil.copy(FIXTURE / name, folder / TRANSLATOR)
+    return folder
+
+
+@pytest.fixture
+def open_hostile(
+    open_app: Callable[..., "AppTest"], hostile: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., "AppTest"]:
+    """`open_app` on the checkpoints of `hostile`."""
+    from model.checkpoints.store import CHECKPOINTS_VARIABLE
+
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(hostile))
     return open_app
 
 

@@ -1,22 +1,26 @@
 """Every control of every page at both of its ends, for one token, twenty and a hundred, at two temperatures; each is in
-the address, or says why not."""
+the address, or says why not; and no markup that was typed, or that a checkpoint holds, acts."""
 
-import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from pages import page_of
+from tests.injection import TRANSLATOR, TYPED, tokens_as_text
 from tests.pages.figures import holds, tabs_of
 from tests.pages.frame.test_address import unlinked
+from tests.pages.test_injection import acting
 from tests.pages.test_pages import ALL_PAGES
 
+pytestmark = pytest.mark.usefixtures("open_feet")
+
 SENTENCES = (
-    ("A", "Cross-attention", "Everywhere"),
-    ("A dog runs and a cat sat.", "Encoder self-attention", "Head"),
-    ("A dog runs. " * 14, "Decoder self-attention", "Layer"),
+    ("<b>z20</b>", "Cross-attention", "Everywhere"),
+    (tokens_as_text(10), "Encoder self-attention", "Head"),
+    (tokens_as_text(56), "Decoder self-attention", "Layer"),
 )
-"""one token, twenty and a hundred, each with a kind of attention and what a temperature changes"""
+"""one token, twenty and a hundred, all of them markup, each with a kind of attention and what a temperature changes"""
 KINDS = {
     "Cross-attention": "cross",
     "Encoder self-attention": "encoder_self",
@@ -63,23 +67,31 @@ def move_everything(app: Any, last: bool, times: int) -> None:
 
 
 @pytest.mark.parametrize("page", ALL_PAGES)
-def test_a_page_survives_its_controls_at_an_end_in_every_tab(page: str, open_app: Callable) -> None:
-    """Every tab at one end and every page at both, with every sentence; with a temperature, and three times without it
-    and with another sentence afterwards.
+def test_a_page_survives_its_controls_at_an_end_in_every_tab_and_no_markup_acts(
+    page: str, open_hostile: Callable
+) -> None:
+    """Every tab at one end and every page at both, with every sentence, by a link with a temperature; in one of its
+    tabs also without it and with another sentence afterwards.
 
     tests/pages/test_views.py has every view at both ends of each control.
     """
-    key, tabs = tabs_of(open_app(page))
-    for number, tab in enumerate(tabs * math.ceil(len(SENTENCES) / len(tabs))):
+    number, key, tabs = 0, None, [None]
+    while number < max(len(tabs), len(SENTENCES)):
         (source, kind, scope), (next_source, next_kind, _) = (SENTENCES[(number + i) % 3] for i in range(2))
-        query = {"source": source, "kind": kind, "target": "Greedy", "layer": "1", "head": "3"}
-        app = open_app(page, **query, tau="0.05", scope=scope, **({key: tab} if key else {}))
+        target = {"target": "Typed", "typed": f"{TYPED} {tokens_as_text(8)}"} if number % 2 else {"target": "Greedy"}
+        query = {"checkpoint": TRANSLATOR, "source": source, "kind": kind, "layer": "1", "head": "3"} | target
+        tab = {key: tabs[number % len(tabs)]} if key else {}
+        app = open_hostile(page, **query, tau="0.05", scope=scope, side_sentence=TYPED, **tab)
+        if not number:
+            key, tabs = tabs_of(app)
+            tabs.sort(key=lambda one: one != page_of(page).first_tab)
         assert any("τ = 0.05" in caption.value for caption in app.caption), tab
-        assert unlinked(app) == [], tab
-        thorough = number < len(SENTENCES)
+        assert (unlinked(app), acting(app)) == ([], []), tab
+        thorough = number == ALL_PAGES.index(page) % 3
         move_everything(app, last=number % 2 == 0, times=1 + thorough)
         assert holds(app) == 3, tab
-        assert unlinked(app) == [], tab
+        assert (unlinked(app), acting(app)) == ([], []), tab
+        number += 1
         if not thorough:
             continue
         app.select_slider(key="tau").set_value(1)

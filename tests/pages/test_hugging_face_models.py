@@ -377,6 +377,7 @@ def test_rows_without_a_sink_are_needed_where_the_softmax_is_differentiated(name
     assert Need.OWN_LAYERS in {*other_weights.missing(run)} & {*value_zeroing.missing(run)}
 
 
+@pytest.mark.usefixtures("open_feet")
 def test_a_text_reaches_the_model_as_it_was_typed(models, open_model_page):
     """The numbers on the page, and the Python under it, are those of the whole text, white space included."""
     text = "  Q: one\nA: two\n\nQ: "

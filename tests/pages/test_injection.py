@@ -2,19 +2,16 @@
 
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from model.checkpoints.store import CHECKPOINTS_VARIABLE
-from pages import Page
-from tests.injection import LANGUAGE_MODEL, MARKDOWN, MASKED_MODEL, TRANSLATOR, TYPED, save_checkpoints, tokens_as_text
-from tests.pages.figures import tabs_of
-from tests.pages.test_pages import EVERY_PAGE
+from tests.injection import LANGUAGE_MODEL, MARKDOWN, MASKED_MODEL, TRANSLATOR, TYPED, tokens_as_text
 from viz.forms import Document
+
+pytestmark = pytest.mark.usefixtures("open_feet")
 
 PLAIN = {
     "Text.body",
@@ -34,22 +31,11 @@ PLAIN = {
 """what Streamlit shows as it is, or does not show; every other string is taken for Markdown"""
 NOT_SHOWN = (".id", "key", "element_id", "form_id")
 MARKDOWN_LEFT = re.compile(
-    r"(?<!\\)(\*[zt]\d*\*|\*3\*|!\[[zx]|\$z\d|\$x\^|<b>|`[zc]|:red\[[zx]|:smile:|\[[zl]\d*\]\(|[za]\||~~[zs]|&amp;|\b_z\d|<!--|"
+    r"(?<!\\)(\*[zt]\d*\*|\*3\*(?!\*)|!\[[zx]|\$z\d|\$x\^|<b>|`[zc]|:red\[[zx]|:smile:|\[[zl]\d*\]\(|[za]\||~~[zs]|&amp;|\b_z\d|<!--|"
     r"<img|:material/home:)"
 )
 HTML_LEFT = re.compile(r"<b>z|<b>b<|<!-- ?[zc]|<img")
 TEMPLATE_LEFT = re.compile(r"%\{x\}\d")
-
-
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_checkpoints(tmp_path_factory.mktemp("hostile") / "checkpoints")
-
-
-@pytest.fixture
-def open_hostile(open_app: Callable, hostile: Path, monkeypatch: pytest.MonkeyPatch) -> Callable:
-    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(hostile))
-    return open_app
 
 
 def strings(message: Message) -> Iterator[tuple[str, str]]:
@@ -82,22 +68,12 @@ def acting(app: Any) -> list[str]:
     return [one for name, text in texts if (one := live(name, text))]
 
 
-@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.name)
-def test_nothing_typed_and_no_token_or_name_of_a_checkpoint_acts_on_any_tab(page: Page, open_hostile: Callable) -> None:
-    source, typed = tokens_as_text(20), f"{TYPED} {tokens_as_text(8)}"
-    query = {"checkpoint": TRANSLATOR, "source": source, "target": "Typed", "typed": typed, "side_sentence": typed}
-    app = open_hostile(page.path, **query)
-    assert acting(app) == []
-    key, names = tabs_of(app)
-    first = page.first_tab or names[0]
-    for name in (name for name in names if name != first):
-        app = open_hostile(page.path, **query, **{key: name})
-        assert acting(app) == [], name
-
-
 @pytest.mark.parametrize("checkpoint", [LANGUAGE_MODEL, MASKED_MODEL])
 @pytest.mark.parametrize("page", ["continue_text", "fill_in", "tokens_and_embeddings", "decoding", "translate"])
-def test_nor_in_the_pages_of_the_other_families(page: str, checkpoint: str, open_hostile: Callable) -> None:
+def test_no_token_or_name_of_a_checkpoint_acts_in_the_pages_of_the_other_families(
+    page: str, checkpoint: str, open_hostile: Callable
+) -> None:
+    """Of a translator: on every tab, at the ends of its controls, in tests/pages/test_extremes.py."""
     source = f"<mask> {tokens_as_text(17)} <mask>" if checkpoint == MASKED_MODEL else tokens_as_text(17)
     app = open_hostile(f"pages/{page}.py", checkpoint=checkpoint, source=source, new_tokens="3")
     assert acting(app) == []

@@ -142,6 +142,7 @@ def test_what_is_zoomed_into_comes_in_detail(open_long: Callable, look: dict) ->
         assert "Query 30" in words(app)
 
 
+@pytest.mark.usefixtures("open_feet")
 def test_streaming_draws_each_way_to_cut_the_cache_and_its_program_computes_it(open_long: Callable) -> None:
     app, run = open_long("lm", long_stream="64")
     app.button(key="long_compare").click().run()

@@ -108,7 +108,7 @@ def test_two_checkpoints_are_compared_by_words(open_app: Callable, translator: T
     ],
     ids=["a head", "a sentence", "a checkpoint"],
 )
-@pytest.mark.usefixtures("another")
+@pytest.mark.usefixtures("another", "open_feet")
 def test_files_name_both_runs_and_the_python_makes_both_again(
     query: dict[str, str], right: tuple[str, str], open_app: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:

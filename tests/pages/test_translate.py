@@ -94,6 +94,7 @@ def test_every_other_page_has_a_card(open_app: Callable) -> None:
     assert len(links) == sum(map(len, PAGES.values())) - 1
 
 
+@pytest.mark.usefixtures("open_feet")
 def test_views_below_each_other_have_their_titles_as_headings_and_on_their_exports(open_app: Callable) -> None:
     app, titles = open_app(source=SOURCE), [view.title for view in page_of("translate.py").views]
     assert [header.value for header in app.header][: len(titles) - 1] == titles[1:]

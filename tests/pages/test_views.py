@@ -81,19 +81,19 @@ def as_once() -> Callable[..., Any]:
     return compute
 
 
-def runs_of(opened: Checkpoint) -> list[Run]:
+def runs_of(opened: Checkpoint, text: str) -> list[Run]:
     """In the layer that masks most: each kind of attention as trained; one with a temperature and without a head."""
-    target = "Ein Hund." if Need.CROSS_ATTENTION in opened.features else None
+    target = ("Ein Hund." if text == TEXT else "Ein") if Need.CROSS_ATTENTION in opened.features else None
     compute, runs, kind = as_once(), [], opened.kinds[0]
     without = HeadGate(0.0, kind=kind.name, layer=kind.layers[-1], head=2)
     for tau in (1.0, 0.5):
         changes = () if tau == 1 else (AttentionTemperature(tau), without)
-        request = Request(TEXT, target, interventions=changes)
-        trace = opened.trace(TEXT, target, interventions=changes)
+        request = Request(text, target, interventions=changes)
+        trace = opened.trace(text, target, interventions=changes)
         for kind in trace.kinds if tau == 1 else trace.kinds[:1]:
             masked = {layer: -trace.attention(kind.name, layer).mask.mean() for layer in kind.layers}
             place = Place(kind.name, max(masked, key=masked.__getitem__), 1)
-            runs.append(Run(opened, request, trace, place, TEXT, tau, "everywhere", compute=compute))
+            runs.append(Run(opened, request, trace, place, text, tau, "everywhere", compute=compute))
     return runs
 
 
@@ -101,7 +101,7 @@ def runs_of(opened: Checkpoint) -> list[Run]:
 def runs(
     families: Path, others: dict[str, str], saved_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], list[Run]]:
-    """The runs of a family, made once."""
+    """The runs of a family, made once; those of one family on one word."""
     made: dict[str, list[Run]] = {}
     windowed = {"ModernBERT": str(save_family(tmp_path_factory.mktemp("windowed") / "ModernBERT", "ModernBERT"))}
 
@@ -111,14 +111,16 @@ def runs(
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv(MODELS_VARIABLE, folder)
                 patch.setenv(CHECKPOINTS_VARIABLE, str(saved_checkpoints if family == "translator" else families))
-                made[family] = runs_of(load_checkpoint(folder or {"translator": "en-de"}.get(family, family), "cpu"))
+                opened = load_checkpoint(folder or {"translator": "en-de"}.get(family, family), "cpu")
+                made[family] = runs_of(opened, "A" if family == "unscaled" else TEXT)
         return made[family]
 
     return runs
 
 
 def results(view: View, run: Run, ends: bool, work: bool) -> Iterator[Result]:
-    """As it opens, or with `ends` at both ends of each control; with `work` on request, which is done once for all.
+    """As it opens, or with `ends` at both ends of each control, and beside other runs; with `work` on request, which is
+    done once for all, and beside other runs, too.
 
     What our own pictures take is compared with the trace where nothing is chosen.
     """
@@ -127,7 +129,8 @@ def results(view: View, run: Run, ends: bool, work: bool) -> Iterator[Result]:
         if not chosen and not (view.on_request and view.on_request.alone):
             for drawing in canvases(result):
                 check_arrays(drawing, run)
-    for name in (name for name, offer in view.offers(run).items() if isinstance(offer.start, Run)):
+    beside = [name for name, offer in view.offers(run).items() if isinstance(offer.start, Run)] if ends or work else []
+    for name in beside:
         other = run.compute(decode, run.opened, replace(run.request, source="Two dogs run."))
         # What if compares two runs on the same tokens.
         same = run.forced(*run.trace.interventions, HeadGate(0.5, run.kind, run.layer, run.head))
@@ -223,8 +226,8 @@ def labels_of(result: Result) -> Iterator[str]:
 def test_every_view_says_and_shows_all_of_every_family(
     view: View, family: str, runs: Callable[[str], list[Run]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In turn as trained, of each kind of attention, and changed; in one family also at the ends of its controls, there
-    and in another one after its work on request.
+    """In turn as trained, of each kind of attention, and changed; also, in one family, at the ends of its controls, and
+    in one after its work on request.
     """
     # As in an app that offers it.
     monkeypatch.setenv(MODELS_VARIABLE, runs(family)[0].trace.checkpoint)
@@ -235,9 +238,11 @@ def test_every_view_says_and_shows_all_of_every_family(
     turn = VIEWS.index(view) + FAMILIES.index(family)
     having = [one for one in AT_ENDS if not view.missing(runs(one)[0])] or [family]
     ends = family == having[VIEWS.index(view) % len(having)]
+    able = [one for one in FAMILIES if not view.missing(runs(one)[0])]
+    works = family == able[VIEWS.index(view) % len(able)]
     *trained, changed = runs(family)
     run = changed if turn % 2 else trained[turn // 2 % len(trained)]
-    for number, result in enumerate(results(view, run, ends, ends or turn % len(FAMILIES) == 0)):
+    for number, result in enumerate(results(view, run, ends, works)):
         check(result, number == 0 and turn % 3 == 0, number + turn)
 
 
@@ -301,27 +306,26 @@ def test_a_link_names_the_same_option_in_every_language(family: str, runs: Calla
 
 
 @pytest.fixture(scope="session")
-def short_and_long(runs: Callable[[str], list[Run]]) -> list[Run]:
-    """A translator on one word, and on about a hundred odd tokens: of both stacks, and with a high temperature."""
+def long(runs: Callable[[str], list[Run]]) -> list[Run]:
+    """A translator on about a hundred odd tokens: of both stacks, and with a high temperature."""
     opened, made = runs("translator")[0].opened, []
-    for text in ("A", "A dog. 🦖 \u2581 <b>\u202e " * 5):
-        for kind, tau in (("encoder_self", 1.0), ("decoder_self", 1.0), ("decoder_self", 20.0)):
-            request = Request(text, beam_size=1, interventions=() if tau == 1 else (AttentionTemperature(tau),))
-            compute, place = as_once(), Place(kind, 1, 1)
-            made.append(replace(Run.start(opened, request, place, tau, "everywhere"), compute=compute))
+    for kind, tau in (("encoder_self", 1.0), ("decoder_self", 1.0), ("decoder_self", 20.0)):
+        changes = () if tau == 1 else (AttentionTemperature(tau),)
+        request = Request("A dog. 🦖 \u2581 <b>\u202e " * 5, beam_size=1, interventions=changes)
+        compute, place = as_once(), Place(kind, 1, 1)
+        made.append(replace(Run.start(opened, request, place, tau, "everywhere"), compute=compute))
     return made
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: f"{view.page}.{view.name}")
-def test_every_view_shows_one_word_and_a_hundred_tokens_its_first_picture_no_higher_than_a_screen(
-    view: View, short_and_long: list[Run]
+def test_every_view_shows_a_hundred_tokens_its_first_picture_no_higher_than_a_screen(
+    view: View, long: list[Run]
 ) -> None:
-    """Of Plotly's: at 1280 x 720 the heading and the tabs stand above it. One run of each length, in turn."""
-    turn, runs = VIEWS.index(view), len(short_and_long) // 2
-    dealt = short_and_long[turn % runs], short_and_long[runs + (turn + 1) % runs]
-    for run in (run for run in dealt if not view.missing(run)):
+    """Of Plotly's: at 1280 x 720 the heading and the tabs stand above it."""
+    run = long[VIEWS.index(view) % len(long)]
+    if not view.missing(run):
         result = view(run, **({"outcome": None} if view.on_request else {}))
-        check(result, False, turn)
+        check(result, False, VIEWS.index(view))
         shown = [result.shows[name] for name, _, _ in pictures(result.blocks)]
         first = next((one for one in shown if isinstance(one, Form | StableFigure | Canvas)), None)
         drawn = first.draw() if isinstance(first, Form) else first

@@ -163,6 +163,7 @@ def test_a_click_forbids_a_cell_and_a_second_click_takes_it_back() -> None:
     assert with_cell_toggled(with_cell_toggled(two, (0, 1), "allow", here), (2, 3), "forbid", here) == (gate,)
 
 
+@pytest.mark.usefixtures("open_feet")
 def test_changes_that_are_kept_on_are_at_work_on_every_page_until_one_click_takes_them_off(
     open_app: Callable, run_at: Callable
 ) -> None:

@@ -10,6 +10,8 @@ from pages.widgets.changes import TEMPERATURES
 from tests.pages.conftest import TYPED
 from tests.pages.figures import address
 
+pytestmark = pytest.mark.usefixtures("open_feet")
+
 PAGE = "pages/masks.py"
 HEAD = TYPED | {"kind": "Encoder self", "layer": "0", "head": "1"}
 HERE = {"kind": "encoder_self", "layer": 0, "head": 1}

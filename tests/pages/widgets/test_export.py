@@ -15,15 +15,16 @@ import pandas as pd
 import pytest
 
 from model.checkpoints.store import MODELS_VARIABLE, load_checkpoint, offer_models
-from model.needs import Need
 from model.run import Run
 from pages import Page, page_of
 from pages.views.experiment.who_chose import which_head
 from pages.widgets import export
 from pages.widgets.export import _csv
 from tests.model.checkpoints.huggingface.folders import save_chat_model, save_family, save_many_languages
-from tests.pages.figures import numbers, tabs_of, words
+from tests.pages.figures import numbers
 from tests.pages.test_pages import EVERY_PAGE, WITHOUT_NUMBERS, assert_checked, missing_at
+
+pytestmark = pytest.mark.usefixtures("open_feet")
 
 SOURCE = "A dog runs and a cat sat."
 WITH_ARRAYS = {"pages/since_2017.py": {"since": "RMSNorm"}, "pages/training.py": {"training": "Label smoothing"}}
@@ -65,6 +66,7 @@ def result_of(program: str) -> dict[str, Any]:
         ("pages/what_if.py", {"changes": "unscaled@encoder_self", "target": "Greedy"}),
         ("pages/decoding.py", {"part": "Beam", "tau": "2"}),
         ("pages/positional_encoding.py", {"part": "Your sentence", "side": "target"}),
+        ("pages/temperature.py", {"tau": "0.5"}),
     ],
 )
 def test_the_python_computes_the_arrays_of_a_view_that_was_changed(
@@ -73,12 +75,11 @@ def test_the_python_computes_the_arrays_of_a_view_that_was_changed(
     app = open_app(page, source=SOURCE, **query)
     if "changes" in query:
         assert ".forced(" in "".join(programs_of(app).values())
-    assert_programs_compute_files(app, files)
+    assert_programs_compute_files(programs_of(app), files)
 
 
-def assert_programs_compute_files(app: Any, files: dict[str, bytes]) -> dict[str, str]:
+def assert_programs_compute_files(programs: dict[str, str], files: dict[str, bytes]) -> dict[str, str]:
     """The Python of each view gives the arrays of the view's file; the programs by view."""
-    programs = programs_of(app)
     for title, program in programs.items():
         (file,) = [file for file in files if file.startswith(f"{title}-") and file.endswith(".npz")]
         assert_equal_to_file(program, files[file])
@@ -102,7 +103,7 @@ def test_files_link_and_python_have_the_languages_that_are_chosen(
     monkeypatch.setenv(MODELS_VARIABLE, folder)
     chosen = {"source_language": "fr", "target_language": "de"}
     app = open_app("pages/masks.py", checkpoint=folder, source=SOURCE, **chosen)
-    for program in assert_programs_compute_files(app, files).values():
+    for program in assert_programs_compute_files(programs_of(app), files).values():
         assert "source_language='fr', target_language='de'" in program
     contents = [content for name, content in files.items() if name.endswith(".npz")]
     assert contents
@@ -164,83 +165,28 @@ TABS = {
     if len({view.tab or view.title for view in page.views}) > 1 and not page.stacked and page.name != "learn"
 }
 """by page, the query parameter of its tabs and their titles; a model lacks what some are about, and Learn has none"""
-NO_NUMBERS = {
-    *("Rules and formulas", "All claims in plain words", "Data, terms, limits"),
-    *("The whole program", "Authors and references"),
-    *("Attention through training", "Which head moved most", "Measured", "Sinks", "Long text", "The five parts"),
-    *("Loss and score", "Scores", "Terms", "Interview questions", "Revisions", "Trained, fine-tuned, prompted"),
-    "An induction head forms",
-}
-"""tabs of text alone, or before a button is pressed; the tests' checkpoint has no snapshots and is no language model,
-the small model that gets an induction head is not beside it, and timings do not repeat"""
-BUTTONS = {
-    "Patterns": ("pattern_sweep",),
-    "Which heads align words": ("align_heads",),
-    "Which heads matter": ("which_go",),
-    "Many temperatures": ("temperature-run-many",),
-    "Broken on purpose": ("mistake_check",),
-}
-TWO_TEXTS = {"side_mode": "Sentences", "side_sentence": "A dog sleeps."}
-OF_TAB = {"Patch": TWO_TEXTS, "One word in two sentences": TWO_TEXTS, "Word pairs": TWO_TEXTS}
-"""of tabs that compare two sentences"""
-SETTINGS = {
-    "temperature": {"tau": "0.5"},
-    "masks": {"kind": "Decoder self-attention"},
-    # The buttons of these run the model for each token.
-    "what_if": {"changes": "gate:0:zero@encoder_self.0.1", "target": "Typed", "typed": "Ein Hund."},
-    "gradients": {"target": "Typed", "typed": "Ein"},
-    "efficient_attention": {"target": "Typed", "typed": "Ein Hund."},
-}
+ELSEWHERE = [("fill_in", "mlm", tab) for tab in TABS["fill_in"][1:]]
+ELSEWHERE += [("positional_encoding", "lm", tab) for tab in ("Rotation of q and k", "Distance", "Wavelengths")]
+"""page, model and tab"""
 
 
-OF_ROPE = "Rotation of q and k", "Distance", "Wavelengths"
-OF_MASKS = {"fill_in": "mlm"}
-"""the model of a page that a translator does not have"""
-
-
-@pytest.mark.parametrize(
-    ("page", "tab", "checkpoint"),
-    [
-        *(
-            (page, tab, OF_MASKS.get(page, ""))
-            for page, (_, *tabs) in TABS.items()
-            for tab in tabs
-            if tab not in NO_NUMBERS
-        ),
-        *(("positional_encoding", tab, "lm") for tab in OF_ROPE),
-    ],
-)
-def test_every_tab_exports_the_numbers_that_it_draws(
-    page: str,
-    tab: str,
-    checkpoint: str,
-    open_app: Callable,
-    files: dict[str, bytes],
-    families: Path,
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("page", "checkpoint", "tab"), ELSEWHERE)
+def test_a_tab_that_a_translator_lacks_exports_the_numbers_that_it_draws(
+    page: str, checkpoint: str, tab: str, open_family: Callable, files: dict[str, bytes]
 ) -> None:
-    key, *titles = TABS[page]
-    query = {key: tab} | SETTINGS.get(page, {}) | OF_TAB.get(tab, {})
-    if checkpoint:
-        monkeypatch.setenv("ATTENTION_EXPLORER_CHECKPOINTS", str(families))
-        query |= {"checkpoint": checkpoint, "new_tokens": "4"}
-    app = open_app(f"pages/{page}.py", source="Two dogs run.", **query)
-    found, offered = tabs_of(app)
-    assert found == key
-    assert [title for title in offered if title in titles] == [title for title in titles if title in offered]
-    if tab not in offered:
-        needs = [need for view in page_of(f"{page}.py").views if view.title == tab for need in view.needs]
-        assert (f"The tab “{tab}” needs" in words(app)) == any(isinstance(need, Need) for need in needs)
-        return
-    for button in BUTTONS.get(tab, ()):
-        app.button(key=button).click().run()
-    drawn = numbers_drawn(next(one for one in app.tabs if one.label == tab))
-    for ending, read in {"npz": numbers_in_npz, "csv": numbers_in_csv}.items():
+    """All others are asked in tests/pages/test_claims.py."""
+    query = {"checkpoint": checkpoint, "new_tokens": "4", TABS[page][0]: tab}
+    app = open_family(f"pages/{page}.py", source="Two dogs run.", **query)
+    assert_exported(numbers_drawn(next(one for one in app.tabs if one.label == tab)), files, 0.9, 0.9)
+    assert_programs_compute_files(programs_of(app), files)
+
+
+def assert_exported(drawn: np.ndarray, files: dict[str, bytes], in_npz: float, in_csv: float) -> None:
+    """More than a share of what is drawn is in files of each kind."""
+    for ending, read, share in (("npz", numbers_in_npz, in_npz), ("csv", numbers_in_csv, in_csv)):
         exported = np.concatenate([read(content) for name, content in files.items() if name.endswith(ending)])
         if len(drawn):
-            all_in_csv = ending == "csv" and tab in ("Ablations", "Query by query")
-            assert share_among(drawn, exported) > (0.9 if checkpoint or all_in_csv else 0.25), ending
-    assert_programs_compute_files(app, files)
+            assert share_among(drawn, exported) > share, ending
 
 
 def numbers_drawn(tab: Any) -> np.ndarray:
@@ -306,7 +252,7 @@ def test_a_page_of_another_family_is_checked_and_its_python_computes_its_file_or
     app = open_app(page.path, **query, **WITH_ARRAYS.get(page.path, {}))
     missing = missing_at(page, load_checkpoint(checkpoint, "cpu").features)
     assert_checked(app, missing)
-    programs = assert_programs_compute_files(app, files)
+    programs = assert_programs_compute_files(programs_of(app), files)
     assert bool(programs) == (not missing and page.path not in WITHOUT_NUMBERS)
 
 
@@ -318,7 +264,7 @@ def test_the_python_of_a_chat_computes_the_arrays_of_its_file(
     monkeypatch.setenv(MODELS_VARIABLE, checkpoint)
     chat = {"chat": "true", "turns": "System: Go.\nUser: Hi'\"\n  there\nAssistant: Ja."}
     app = open_app(f"pages/{page}.py", checkpoint=checkpoint, source="Two dogs.", new_tokens="4", **chat)
-    programs = assert_programs_compute_files(app, files)
+    programs = assert_programs_compute_files(programs_of(app), files)
     assert programs
     assert all("chat='System: Go." in program for program in programs.values())
 
@@ -370,7 +316,7 @@ def test_the_python_of_a_hugging_face_folder_runs_where_no_app_offers_it(
     offer_models([folder])
     app = open_app(f"pages/{page}.py", checkpoint=folder, source="Two dogs run.", new_tokens="4")
     monkeypatch.delenv(MODELS_VARIABLE)
-    programs = assert_programs_compute_files(app, files)
+    programs = assert_programs_compute_files(programs_of(app), files)
     assert programs
     assert all(folder in program for program in programs.values())
     for content in (content for file, content in files.items() if file.endswith(".npz")):
