@@ -92,6 +92,15 @@ def open_boxes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.fixture
+def short_texts() -> Iterator[None]:
+    """Every text ends soon: a model with a mistake, a narrow pattern or another change seldom ends one."""
+    from tests.model.strategies import short_texts
+
+    with short_texts(12):
+        yield
+
+
+@pytest.fixture
 def open_feet() -> None:
     """Every part of a foot is open, for the tests that read its code, its export or what it cites."""
 

@@ -16,11 +16,7 @@ from tests.pages.figures import maps, words
 from viz.figure import escape
 from viz.tokens import numbered
 
-
-@pytest.fixture(autouse=True)
-def short_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Translations end soon after their source, as those with a mistake seldom end by themselves."""
-    monkeypatch.setattr("model.generation.steps.EXTRA_LENGTH", 5)
+pytestmark = pytest.mark.usefixtures("short_texts")
 
 
 @pytest.mark.parametrize("name", ["transposed-mask", "no-padding-mask", "cross-reads-x", "half-precision-mask"])

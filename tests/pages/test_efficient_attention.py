@@ -201,8 +201,8 @@ def test_a_pattern_is_drawn_from_a_run_with_it(where: str, name: str, run_at: Ca
     assert result.facts["log_p"] == (run.trace.log_probability, changed.trace.log_probability)
 
 
-def test_every_size_is_run_on_request(run_at: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("model.generation.steps.EXTRA_LENGTH", 5)  # a narrow pattern seldom lets a text end
+@pytest.mark.usefixtures("short_texts")
+def test_every_size_is_run_on_request(run_at: Callable) -> None:
     before, result = (views.patterns(run_at(), **chosen) for chosen in ({"outcome": None}, {}))
     assert "sizes" not in before.shows
     sizes, opened = pattern_sizes(run_at().trace), run_at().opened

@@ -21,12 +21,6 @@ GREEDY = {"target": "Greedy"}
 """of which the model writes one text alone after each change"""
 
 
-@pytest.fixture
-def short_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Translations end soon after their source, also those of a model whose changes keep it from ending any."""
-    monkeypatch.setattr("model.generation.steps.EXTRA_LENGTH", 2)
-
-
 def link(app) -> str:
     return address(app).get("changes", "")
 
