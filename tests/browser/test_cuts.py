@@ -20,8 +20,9 @@ FOUND = [
         ("side_by_side?part=Compare", 1024),
         ("side_by_side?part=Revisions", 1024),
     ),
+    *((f"training?training={tab}&lang=de", 390) for tab in ("Label+smoothing", "Fine-tune+on+a+correction")),
 ]
-"""tab and width of what was found and mended, with neighbours: charts below a “?”, switches with a long label"""
+"""tab and width of what was found and mended, with neighbours: charts below a “?”, switches with a long label, titles of axes"""
 LOOKS = [*product(languages(), WIDTHS, ("light", "dark"))]
 FAULTS = {
     "cut": "<p style='width: 40px; overflow: hidden; white-space: nowrap'>a long sentence</p>",
