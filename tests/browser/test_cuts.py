@@ -22,7 +22,7 @@ FOUND = [
     ),
     *((f"training?training={tab}&lang=de", 390) for tab in ("Label+smoothing", "Fine-tune+on+a+correction")),
 ]
-"""tab and width of what was found and mended, with neighbours: charts below a “?”, switches with a long label, titles of axes"""
+"""tab and width of what was found and mended, with neighbours: charts below a “?”, long labels, titles of axes"""
 LOOKS = [*product(languages(), WIDTHS, ("light", "dark"))]
 FAULTS = {
     "cut": "<p style='width: 40px; overflow: hidden; white-space: nowrap'>a long sentence</p>",
