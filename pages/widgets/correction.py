@@ -98,7 +98,7 @@ def _offer_start(run: Run, trainings: Trainings) -> None:
 
 
 def _show_losses(run: Run) -> None:
-    """Where the model, as it is, is least sure of this run's translation."""
+    """The loss of each token of this run's translation, in nats."""
     losses = {"the model": -run.trace.target_log_probabilities}
     names = labels(run.trace.next_tokens)
     worst = int(losses["the model"].argmax())
