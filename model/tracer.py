@@ -388,7 +388,8 @@ def build_trace(
             activations, reader.whole, lambda place: reader.attention(kinds[place[0]], place[1])
         ),
         logits=logits,
-        candidates=made_from(activations, logits, lambda row: most_probable(row, tokenizer)),
+        # Few rows are looked at, and the probabilities of all take as long as two layers.
+        candidates=SequenceOnDemand(logits, lambda row: most_probable(row, tokenizer)),
         **reader.remarks,
     )
 

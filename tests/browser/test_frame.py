@@ -1,9 +1,12 @@
 """Around every page, in Chromium: pages that the model lacks, text that was not run, links to tabs."""
 
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 import pytest
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from model.checkpoints.store import CHECKPOINTS_VARIABLE
 from model.checkpoints.translator import Translator
@@ -11,6 +14,9 @@ from pages import PAGES, Page
 from pages.frame.address.here import lacking
 from tests.browser.conftest import Visitor, query
 from tests.pages.widgets.test_export import TABS
+
+if TYPE_CHECKING:
+    from playwright.sync_api import WebSocketRoute
 
 ALL = [page for pages in PAGES.values() for page in pages]
 FIRST = """() => {
@@ -249,6 +255,48 @@ def test_on_a_phone_nothing_lies_on_the_drawer_and_its_menu_is_the_one_at_the_fo
     # Streamlit's own menu is folded, and its fold speaks English.
     assert not page.get_by_test_id("stSidebarNav").is_visible()
     assert page.locator(".st-key-foot-menu").is_visible()
+
+
+def opacity(visitor: Visitor) -> float:
+    """Of the paler of two elements: what a run has not drawn yet, and what it will not draw."""
+    return visitor.page.locator("[data-testid=stMain] .stElementContainer").evaluate_all(
+        "boxes => Math.min(...boxes.map((box) => getComputedStyle(box).opacity))"
+    )
+
+
+def test_what_is_drawn_anew_stands_still_and_fades_only_where_a_run_takes_long(server: str, visitor: Visitor) -> None:
+    """A run takes long here because what it draws is held back."""
+    held: list[bytes | str] | None = None
+
+    def hold(route: "WebSocketRoute") -> None:
+        there = route.connect_to_server()
+
+        def hand_on(message: bytes | str) -> None:
+            draws = isinstance(message, bytes) and ForwardMsg.FromString(message).HasField("delta")
+            if held is None or not (held or draws):
+                route.send(message)
+            else:
+                held.append(message)
+
+        there.on_message(hand_on)
+        late.append(route)
+
+    late: list[WebSocketRoute] = []
+    visitor.page.route_web_socket(re.compile("/_stcore/stream"), hold)
+    visitor.visit(f"{server}/masks")
+    assert opacity(visitor) == 1
+    held = []
+    visitor.page.get_by_test_id("stSidebar").get_by_role("slider", name="Temperature").press("ArrowRight")
+    visitor.page.locator("[data-stale=true]").first.wait_for()
+    assert opacity(visitor) == 1
+    visitor.page.wait_for_function("document.documentElement.hasAttribute('data-slow')")
+    visitor.wait_until(lambda: opacity(visitor) < 0.5, "nothing fades")
+    waiting, held = held, None
+    for message in waiting:
+        late[-1].send(message)
+    visitor.page.wait_for_function("!document.documentElement.hasAttribute('data-slow')")
+    visitor.settle()
+    assert opacity(visitor) == 1
 
 
 @pytest.mark.parametrize("language", ["de", "zh"])

@@ -19,9 +19,6 @@ Array = np.ndarray
 LAYERS, HEADS = 2, 4
 NASTY = "<img src=x onerror=alert(1)>"
 SCRIPT = """
-import time
-from pathlib import Path
-
 import numpy as np
 import streamlit as st
 from pages.frame.server.html_page import STYLE
@@ -35,9 +32,6 @@ causal = np.tri(len(tokens), dtype=bool)
 chosen = st.session_state.setdefault("chosen", ("decoder_self", 1, 2))
 
 st.html(STYLE)
-slowly = st.button("Slowly")
-while slowly and not Path(f"{{FOLDER}}/go").exists():
-    time.sleep(0.01)
 
 def choose(*place):
     st.session_state["chosen"] = place
@@ -282,26 +276,3 @@ def test_one_token_and_a_narrow_window_are_drawn_too(server: str, visitor: Visit
     layout = layout_of(visitor)
     assert pixel(layer_of(visitor, "mosaic", 0), cell_place(layout, 0, 1, 3, (0.5, 0.5))) == viridis(1)
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-FADING = """node => node.getAnimations().map((fading) => {
-  const { delay, duration } = fading.effect.getTiming();
-  return [fading.transitionProperty, delay, duration];
-})"""
-
-
-def test_a_picture_that_is_drawn_anew_stands_still_and_fades_only_if_that_takes_long(
-    server: str, visitor: Visitor, folder: Path
-) -> None:
-    """Streamlit's own fade, of the opacity itself, would make a layer of it."""
-    visitor.visit(f"{server}/?n=5")
-    visitor.page.get_by_role("button", name="Slowly").click()
-    stale = visitor.page.locator(".st-key-mosaic[data-stale=true]")
-    [[changing, still, fading]] = stale.evaluate(FADING)
-    assert changing == "--stale"
-    assert still >= 400
-    assert fading <= 2000
-    visitor.page.wait_for_function("node => getComputedStyle(node).opacity < 0.5", arg=stale.element_handle())
-    (folder / "go").touch()
-    visitor.settle()
-    assert visitor.page.locator(".st-key-mosaic").evaluate("node => getComputedStyle(node).opacity") == "1"

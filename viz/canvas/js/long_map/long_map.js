@@ -63,7 +63,7 @@ class View extends Picture {
     const { unit, codes } = encode(looked.map((array) => ({ array })));
     this.looks = header.looks.map((look, at) => ({ ...look, shape: looked[at].shape, codes: codes[at] }));
     this.unit = unit;
-    this.largest = unit * (codes[0].reduce((one, other) => Math.max(one, other), 1) - 1) || 1;
+    this.largest = unit * (largestCode(codes[0]) - 1) || 1;
     this.exact = header.weights && arrayAt(arrays, header.weights).values;
     if (!same) this.window = { top: 0, left: 0, span: this.n };
     const keys = tr("The arrow keys move, plus and minus zoom, 0 shows the whole text, Enter chooses the query in the middle.");

@@ -18,7 +18,7 @@ function codeGroups(groups, arrays) {
     group.codes = new Uint16Array(group.layers * layers[0].length);
     layers.forEach((layer, index) => group.codes.set(layer, index * layer.length));
     group.masked = group.codes.includes(0);
-    group.largest = group.codes.reduce((one, other) => Math.max(one, other), 1) - 1;
+    group.largest = largestCode(group.codes) - 1;
   }
   return unit;
 }

@@ -1,4 +1,4 @@
-// needs: shared/mount.js shared/colours.js page/dialogs.js page/enter.js page/history.js page/links.js page/menu.js page/scrolls.js page/typed.js page/words.js
+// needs: shared/mount.js shared/colours.js page/dialogs.js page/enter.js page/history.js page/links.js page/menu.js page/scrolls.js page/slow.js page/typed.js page/words.js
 // The here component: Shift with an arrow key chooses layer or head, wherever the focus is, and a click on a word of a
 // sentence (viz/html.py) its row; and whether the screen is narrow, which decides how panels stand, or dark, which decides
 // the colours of charts. It draws nothing.
@@ -27,6 +27,7 @@ class View {
     this.shown = new WeakMap();
     this.typed = new Typed();
     this.scrolls = new Scrolls();
+    this.slow = new Slow();
     this.dialogs = new Dialogs();
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey);
@@ -42,6 +43,7 @@ class View {
     this.menu.close();
     this.typed.close();
     this.scrolls.close();
+    this.slow.close();
     this.dialogs.close();
     document.removeEventListener("keydown", this.onKey);
     document.removeEventListener("click", this.onClick);
