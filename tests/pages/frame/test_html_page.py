@@ -19,13 +19,16 @@ PAGE = "<html><head></head><body></body></html>"
 
 
 def test_no_selector_makes_a_browser_style_the_whole_page_again() -> None:
-    """A sibling beside :has() does, and what holds the whole page: Plotly draws hundreds of labels one by one."""
+    """A sibling beside :has() does, what holds the whole page, and any element at all, unless a key says where: Plotly draws
+    hundreds of labels one by one."""
     sheets = [path.read_text("utf-8") for path in STYLE.parent.glob("*.css")]
     rules = re.sub(r"/\*.*?\*/", "", "".join(sheets), flags=re.DOTALL)
     selectors = re.findall(r"[^{};]*:has\([^{]*(?={)", rules)
     assert len(selectors) > 5
     page = r"(?<![\w-])(html|body|:root)(?![\w-])|\.stApp\b|\"stApp\""
     assert [each for each in selectors if "~" in each or re.search(page, each.partition(":has(")[0])] == []
+    beside = [one for each in selectors for one in re.findall(r"(\S+) *[>+]? +:has\(", each)]
+    assert [one for one in beside if "st-key-" not in one] == []
 
 
 @pytest.mark.parametrize("started", [False, True])
