@@ -47,6 +47,9 @@ class SequenceOnDemand(Sequence[Item]):
     def __len__(self) -> int:
         return len(self._addresses)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
 
 def joined(parts: Sequence[Sequence[Item]]) -> Sequence[Item]:
     """The items of all parts, one part after the other, none of them made."""

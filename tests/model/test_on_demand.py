@@ -126,5 +126,6 @@ def test_nothing_is_made_before_it_is_asked_for() -> None:
     both = joined([squares[1:], ("a",)])
     assert (len(both), made) == (4, [])
     assert [both[0], both[-1], list(squares[2:])] == [1, "a", [4, 9]]
+    assert squares == (0, 1, 4, 9) != squares[1:]
     named = MappingOnDemand("ab", str.upper)
     assert ("a" in named, "c" in named, dict(named), named.get("c")) == (True, False, {"a": "A", "b": "B"}, None)
