@@ -19,8 +19,10 @@ PAGE = "<html><head></head><body></body></html>"
 
 
 def test_no_selector_makes_a_browser_style_the_whole_page_again() -> None:
-    """A sibling beside :has() does, what holds the whole page, and any element at all, unless a key says where: Plotly draws
-    hundreds of labels one by one."""
+    """A sibling beside :has() does, what holds the whole page, and any element at all, unless a key says where.
+
+    Plotly draws hundreds of labels one by one.
+    """
     sheets = [path.read_text("utf-8") for path in STYLE.parent.glob("*.css")]
     rules = re.sub(r"/\*.*?\*/", "", "".join(sheets), flags=re.DOTALL)
     selectors = re.findall(r"[^{};]*:has\([^{]*(?={)", rules)
