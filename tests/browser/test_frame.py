@@ -1,6 +1,7 @@
 """Around every page, in Chromium: pages that the model lacks, text that was not run, links to tabs."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
@@ -250,48 +251,51 @@ def test_on_a_phone_nothing_lies_on_the_drawer_and_its_menu_is_the_one_at_the_fo
     assert page.locator(".st-key-foot-menu").is_visible()
 
 
-def opacity(visitor: Visitor) -> float:
-    """Of the paler of two elements: what a run has not drawn yet, and what it will not draw."""
-    return visitor.page.locator("[data-testid=stMain] .stElementContainer").evaluate_all(
-        "boxes => Math.min(...boxes.map((box) => getComputedStyle(box).opacity))"
-    )
+PALEST = """() => Math.min(...[...document.querySelectorAll("[data-testid=stMain] .stElementContainer")]
+    .map((box) => getComputedStyle(box).opacity))"""
+"""opacity of the palest element of the page"""
+STANDS_STILL = f"""() => {{
+    const page = document.documentElement, slow = page.hasAttribute("data-slow");
+    page.removeAttribute("data-slow");
+    const stale = [...document.querySelectorAll("[data-stale=true]")];
+    const still = ({PALEST})() === 1 && stale.every((box) => !box.getAnimations().length);
+    page.toggleAttribute("data-slow", slow);
+    return stale.length > 0 && still;
+}}"""
+"""whether what is drawn anew neither fades nor waits to fade as long as the run is not said to take long"""
 
 
-def test_what_is_drawn_anew_stands_still_and_fades_only_where_a_run_takes_long(server: str, visitor: Visitor) -> None:
+def test_what_is_drawn_anew_stands_still_and_fades_only_where_a_run_takes_long(
+    server: str, new_visitor: Callable[..., Visitor]
+) -> None:
     """A run takes long here because what it draws is held back."""
+    visitor, routes = new_visitor(), []
     held: list[bytes | str] | None = None
 
-    def hold(route: "WebSocketRoute") -> None:
-        there = route.connect_to_server()
+    def hand_on(message: bytes | str) -> None:
+        draws = isinstance(message, bytes) and ForwardMsg.FromString(message).HasField("delta")
+        if held is None or not (held or draws):
+            routes[-1].send(message)
+        else:
+            held.append(message)
 
-        def hand_on(message: bytes | str) -> None:
-            draws = isinstance(message, bytes) and ForwardMsg.FromString(message).HasField("delta")
-            if held is None or not (held or draws):
-                route.send(message)
-            else:
-                held.append(message)
+    def intercept(route: "WebSocketRoute") -> None:
+        routes.append(route)
+        route.connect_to_server().on_message(hand_on)
 
-        there.on_message(hand_on)
-        late.append(route)
-
-    late: list[WebSocketRoute] = []
-    visitor.page.route_web_socket(re.compile("/_stcore/stream"), hold)
+    visitor.page.route_web_socket(re.compile("/_stcore/stream"), intercept)
     visitor.visit(f"{server}/masks")
-    assert opacity(visitor) == 1
     held = []
     visitor.page.get_by_test_id("stSidebar").get_by_role("slider", name="Temperature").press("ArrowRight")
-    stale = visitor.page.locator("[data-stale=true]")
-    stale.first.wait_for()
-    assert opacity(visitor) == 1
-    assert stale.evaluate_all("boxes => boxes.flatMap((box) => box.getAnimations())") == []
+    visitor.page.wait_for_function(STANDS_STILL)
     visitor.page.wait_for_function("document.documentElement.hasAttribute('data-slow')")
-    visitor.wait_until(lambda: opacity(visitor) < 0.5, "nothing fades")
+    visitor.page.wait_for_function(f"({PALEST})() < 0.5")
     waiting, held = held, None
     for message in waiting:
-        late[-1].send(message)
+        routes[-1].send(message)
     visitor.page.wait_for_function("!document.documentElement.hasAttribute('data-slow')")
     visitor.settle()
-    assert opacity(visitor) == 1
+    assert visitor.page.evaluate(PALEST) == 1
 
 
 @pytest.mark.parametrize("language", ["de", "zh"])

@@ -108,7 +108,8 @@ function encode(parts, bits = 16) {
 function codesOf({ array, mask }, same, unit, bits) {
   const codes = same ? array.codes.slice() : new (bits === 8 ? Uint8Array : Uint16Array)(array.values.length);
   if (!same) {
-    const [{ values }, factor] = [array, Math.fround(1 / unit)];
+    const { values } = array;
+    const factor = Math.fround(1 / unit);
     for (let at = 0; at < codes.length; at += 1) codes[at] = Math.fround(Math.fround(values[at] * factor) + 1.5); // of NaN: 0
   }
   if (!mask) return codes;
@@ -118,7 +119,7 @@ function codesOf({ array, mask }, same, unit, bits) {
   return codes;
 }
 
-// At least 1. Of a million codes `reduce` would take a third of the time of the whole picture.
+// At least 1. Of a million codes, `reduce` takes ten times as long.
 function largestCode(codes) {
   let largest = 1;
   for (let at = 0; at < codes.length; at += 1) if (codes[at] > largest) largest = codes[at];
