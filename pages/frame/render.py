@@ -37,7 +37,7 @@ from pages.widgets.controls import set_controls, tabs
 from pages.widgets.explain import breakable, draw_code
 from pages.widgets.export import Part, Picture, export
 from pages.widgets.glossary import define
-from pages.widgets.page_links import link_with, links, offer_checkpoint
+from pages.widgets.page_links import OPENS, link_asked_page, link_with, links, offer_checkpoint
 from pages.widgets.present import presents, screen_factor
 from pages.widgets.proof_strip import proof
 from viz.figure import StableFigure, enlarge
@@ -62,8 +62,6 @@ FILE = 640
 """pixels of the box in which a file of code scrolls"""
 UNPLACED = ("player", "pictured")
 """looks of controls that stand in no column"""
-OPENS = "opens"
-"""in the session the page that a picture has asked for; the key of the link to it, which the picture follows"""
 MOST_COLUMNS = 3
 """of controls; more of them flow from line to line"""
 
@@ -279,9 +277,10 @@ class _Drawn:
 
     def draw(self) -> "_Drawn":
         """Controls first, as their values decide what there is to say; the text may give them a later place."""
-        draws = bool(self.view.offers(self.run, self.chosen)) or self.view.on_request is not None
-        words = f"words-{self.view.page}-{self.view.name}"
-        before, place, between, asks = [st.container(key=k) if draws else nullcontext() for k in (words, *[None] * 3)]
+        asked = self.view.on_request is not None
+        draws = asked or bool(self.view.offers(self.run, self.chosen))
+        before = st.container(key=f"words-{self.view.page}-{self.view.name}") if draws else nullcontext()
+        place, between, asks = (st.container() if needed else nullcontext() for needed in (draws, asked, asked))
         self._choose_and_call(place, asks)
         blocks = self.result.blocks
         if self.only:
@@ -475,10 +474,7 @@ class _Drawn:
                 chart(content, key=key, alt=alt, roomy=roomy, on_select=on_click)
 
     def _draw_canvas(self, picture: Canvas, key: str) -> None:
-        if page := st.session_state.pop(OPENS, ""):
-            # Streamlit switches pages in Python only where no control is in the link.
-            with st.container(key=OPENS):
-                links(**{page: tr("Opening …")})
+        link_asked_page()
         moves = {f"on_{event}_change": partial(_take, self.view, key, event, picture) for event in picture.sets}
         draw(picture.drawing, key, **moves)
 

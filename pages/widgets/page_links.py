@@ -6,13 +6,16 @@ from types import MappingProxyType
 
 import streamlit as st
 
-from model.language import tr
+from model.language import in_this_language, tr
 from model.needs import Need
-from pages import PAGES, page_of
+from pages import EVERY, PAGES, Page, page_of
 from pages.compute.runs import checkpoint_by_config
+from pages.widgets.canvas import component
 from pages.widgets.controls import OPEN_TAB
 from viz.tokens import as_markdown
 
+OPENS = "opens"
+"""in the session the page that a picture has asked for; the key of the link to it, which the picture follows"""
 linked_pages: ContextVar[Mapping[str, "st.Page"]] = ContextVar("linked_pages", default=MappingProxyType({}))
 """path of a page's file -> its entry in the menu; empty where the page runs without app.py, which has the menu"""
 
@@ -40,18 +43,39 @@ def link_with(label: str, name: str, **chosen: str) -> None:
         st.page_link(linked_pages.get()[page.path], label=label, icon=page.icon, query_params=chosen)
 
 
+def link_asked_page() -> None:
+    """A link to the page that a picture has asked for, which its script follows.
+
+    Streamlit switches pages in Python only where no control is in the link.
+    """
+    if page := st.session_state.pop(OPENS, ""):
+        with st.container(key=OPENS):
+            links(**{page: tr("Opening …")})
+
+
 def cards(file: str) -> None:
     """A card for every page of PAGES but the one in `file`, section by section; all of it is the link."""
     here = page_of(file)
-    with st.container(key="cards"):
-        for section, pages in PAGES.items():
-            st.subheader(tr(section), anchor=False)
-            for page in (page for page in pages if page != here):
-                label = f"**{tr(page.title)}** {tr(page.summary)}"
-                if linked_pages.get():
-                    st.page_link(linked_pages.get()[page.path], label=label, icon=page.icon)
-                else:
-                    st.markdown(label)
+    sections = {section: [page for page in pages if page != here] for section, pages in PAGES.items()}
+    data = [{"title": tr(section), "pages": [*map(_card, pages)]} for section, pages in sections.items()]
+    st.fragment(in_this_language(_draw_cards))(data, linked_pages.get())
+
+
+def _card(page: Page) -> dict[str, str]:
+    icon = page.icon.removeprefix(":material/").removesuffix(":")
+    return {"name": page.name, "title": tr(page.title), "summary": tr(page.summary), "icon": icon}
+
+
+def _draw_cards(sections: list[dict], pages: Mapping[str, "st.Page"]) -> None:
+    """Run by itself, without the rest of the page, after a click on a card."""
+    linked_pages.set(pages)
+    component("cards")(key="cards", data={"sections": sections}, on_open_change=_ask_page)
+    link_asked_page()
+
+
+def _ask_page() -> None:
+    if (name := st.session_state["cards"].get("open")) in {page.name for page in EVERY}:
+        st.session_state[OPENS] = name
 
 
 def offer_checkpoint(*needs: Need, tab: Mapping[str, str] = MappingProxyType({}), of: str = "") -> None:

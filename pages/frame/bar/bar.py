@@ -19,6 +19,7 @@ from pages.frame.bar.share import share
 from pages.frame.questions.guess_first import turn_guessing
 from pages.frame.sidebar.sidebar import KEPT_AT_RESET
 from pages.widgets.canvas import component
+from pages.widgets.chart import is_narrow
 from pages.widgets.controls import reset_controls
 from pages.widgets.page_links import linked_pages, links
 from pages.widgets.present import start_presenting
@@ -65,14 +66,16 @@ def show_bar(page: Page, translator: Translator | None, request: Request, place:
         component("scheme")(
             key="bar-scheme", data={"turns": st.session_state.get(TURNS, 0)}, width="content", height="content"
         )
-    if linked_pages.get():
-        st.fragment(in_this_language(_show_foot_menu))(page, linked_pages.get())
+    # The same place with and without it: what follows on the page need not be drawn anew.
+    with st.container():
+        if linked_pages.get() and is_narrow():
+            st.fragment(in_this_language(_show_foot_menu))(page, linked_pages.get())
 
 
 def _show_foot_menu(here: Page, pages: Mapping[str, "st.Page"]) -> None:
     """The menu within reach of a thumb; the style sheet shows it on narrow screens, with the search at its end."""
     # Opening an entry runs this without the rest of the page. Each page has entries of its own, closed at first; none
-    # sends its links unasked, for on a wide screen nobody sees them.
+    # sends its links unasked.
     linked_pages.set(pages)
     with st.container(key="foot-menu", horizontal=True, gap=None):
         for label, (icon, sections) in FOOT.items():

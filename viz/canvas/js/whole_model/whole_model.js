@@ -1,4 +1,4 @@
-// needs: shared/grid.js shared/payload.js whole_model/whole_model_layout.js whole_model/whole_model_draw.js
+// needs: shared/follow.js shared/grid.js shared/payload.js whole_model/whole_model_layout.js whole_model/whole_model_draw.js
 // The whole_model component: figure 1 of the paper with the numbers of a run. A token travels from box to box; beside the
 // picture stands what happens to it there. What is chosen is sent once the token rests; links and switches at once.
 
@@ -9,7 +9,6 @@ const BEAT = 1300; // milliseconds at each box while the token travels by itself
 const TRAVEL = 260; // milliseconds from box to box
 const ZOOMING = 380; // milliseconds
 const REST = 600; // milliseconds without a move until the page is told
-const PATIENCE = 600; // times that a link is looked for, every 50 milliseconds
 
 class View extends Picture {
   constructor(root) {
@@ -21,6 +20,7 @@ class View extends Picture {
     this.legend = element("div", "legend");
     root.append(body, this.legend, this.spoken, this.tip);
     this.pending = new Pending();
+    this.follower = new Follower();
     this.zoom = root.clientWidth < PHONE ? BOXES : FIT;
   }
 
@@ -68,7 +68,7 @@ class View extends Picture {
     super.close();
     clearInterval(this.playing);
     clearTimeout(this.resting);
-    clearTimeout(this.following);
+    this.follower.close();
   }
 
   // Without the panel beside the picture.
@@ -111,14 +111,7 @@ class View extends Picture {
     if (!box.page) return;
     const here = { ":position": this.positions[box.stack], ":head": this.value(box, "head") };
     const values = Object.entries(box.opens).map(([name, value]) => [name, here[value] ?? value]);
-    if (!this.ask("open", Object.fromEntries(values))) this.follow(PATIENCE);
-  }
-
-  follow(patience) {
-    clearTimeout(this.following);
-    const link = document.querySelector(".st-key-opens a");
-    if (link) link.click();
-    else if (patience) this.following = setTimeout(() => this.follow(patience - 1), 50);
+    if (!this.ask("open", Object.fromEntries(values))) this.follower.follow();
   }
 
   // The text of all that is off, with one switch of the box turned; without a name everything is on.
