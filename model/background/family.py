@@ -195,6 +195,11 @@ class Member:
         """All parameters."""
         return sum(self.parameters().values())
 
+    @cached_property
+    def _at_work(self) -> dict[str, int]:
+        """Parameters by part that are at work for a token."""
+        return self.parameters(active=True)
+
     def cached(self, n: int) -> int:
         """Numbers that are kept of n tokens for those that follow; 0 where nothing is written token by token.
 
@@ -216,8 +221,7 @@ class Member:
         Products with matrices at work, and of queries, keys, weights and values; masked cells are counted, those out of
         a window are not.
         """
-        counts = self.parameters(active=True)
-        weights = sum(counts[part] for part in ("attention", "feed-forward", "state space"))
+        weights = sum(self._at_work[part] for part in ("attention", "feed-forward", "state space"))
         # A token meets one of the two stacks; keys and values of the memory are made of n tokens of the source.
         output = self.vocabulary * self.d_model if self.predicts else 0
         if self.state:

@@ -1,6 +1,7 @@
 """What our own small runs measured (checkpoints/studies), held against the paper's Table 3 and against power laws."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
 from pathlib import Path
 from typing import Literal
@@ -85,6 +86,18 @@ class Comparison:
     """of the means, to base"""
     bleu_verdict: Verdict
     perplexity_verdict: Verdict
+
+
+def our_table_3() -> list[Comparison]:
+    """Each row of ablations.csv beside the paper's; none if that file is not there. A page asks for them five times."""
+    path = STUDIES / "ablations.csv"
+    return _compare_file(path, path.stat().st_mtime_ns) if path.exists() else []
+
+
+@lru_cache(maxsize=4)
+def _compare_file(path: Path, _changed: int) -> list[Comparison]:
+    """Of a table that was last changed then."""
+    return compare_with_paper(pd.read_csv(path))
 
 
 def compare_with_paper(runs: pd.DataFrame) -> list[Comparison]:

@@ -86,6 +86,26 @@ def test_on_the_way_to_another_page_the_address_stays_and_a_sentence_that_is_bei
     wait_for_query(visitor, {"source": "A cat sleeps.", "layer": "1"})
 
 
+def test_a_card_opens_its_page_with_the_sentence_that_is_being_typed_and_with_a_key_in_a_window_of_its_own(
+    server: str, visitor: Visitor
+) -> None:
+    visitor.visit(server)
+    page, sentence = visitor.page, visitor.page.get_by_role("textbox", name="Source sentence")
+    card = page.locator(".cards a[data-page=positional_encoding]")
+    card.scroll_into_view_if_needed()
+    sentence.fill(CHOSEN["source"])
+    card.click()
+    arrive(visitor, "Positions")
+    wait_for_query(visitor, {"source": CHOSEN["source"]})
+    page.go_back()
+    arrive(visitor, "Translate")
+    with page.context.expect_page() as opened:
+        card.click(modifiers=["ControlOrMeta"])
+    assert opened.value.url.endswith("/positional_encoding")
+    opened.value.close()
+    assert card.is_visible(), "the page that was open stays"
+
+
 def test_back_returns_to_the_tab_before(server: str, visitor: Visitor) -> None:
     visitor.visit(f"{server}/masks")
     for title in ("Padding", "Lift the causal mask"):

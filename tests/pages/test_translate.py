@@ -1,5 +1,6 @@
 """Home: each number of its figures is an element of the run's tensors, and its links open what they say."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -90,8 +91,11 @@ def test_a_control_that_changes_nothing_here_is_off_until_it_does(open_app: Call
 
 
 def test_every_other_page_has_a_card(open_app: Callable) -> None:
-    links = {link.proto.page for link in open_app().get("page_link") if link.proto.label.startswith("**")}
-    assert len(links) == sum(map(len, PAGES.values())) - 1
+    found = (one.proto for one in open_app().get("bidi_component"))
+    (cards,) = (json.loads(one.json)["sections"] for one in found if one.component_name == "cards")
+    assert [section["title"] for section in cards] == list(PAGES)
+    names = [card["name"] for section in cards for card in section["pages"]]
+    assert names == [page.name for pages in PAGES.values() for page in pages if page.name != "translate"]
 
 
 @pytest.mark.usefixtures("open_feet")

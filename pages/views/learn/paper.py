@@ -17,7 +17,7 @@ from model.background.layer_size import LayerSize, layer_sizes
 from model.background.paper import FIGURES, TFLOPS
 from model.background.paper_results import LATER, TABLE_2, TABLE_4
 from model.background.scoring_functions import ADDITIVE, DOT, scoring_costs
-from model.background.studies import compare_with_paper, read_study
+from model.background.studies import our_table_3
 from model.background.table_1 import recurrent, self_attention
 from model.background.table_3 import TABLE_3, Ablation
 from model.background.then_and_now import BASE, BIG, Training, training_of
@@ -286,14 +286,9 @@ def results(run: Run) -> Result:
     return Result(facts=facts)
 
 
-def _ours() -> list[Any]:
-    """Our own rows of Table 3."""
-    return compare_with_paper(read_study("ablations"))
-
-
 def _our_difference(name: str) -> float | None:
     """BLEU of one of our own rows against our base."""
-    return next((one.bleu_difference for one in _ours() if one.name == name), None)
+    return next((one.bleu_difference for one in our_table_3() if one.name == name), None)
 
 
 def _row_of_table_3(change: str) -> Ablation:
@@ -405,7 +400,7 @@ def _bought() -> Lines:
 @view("The paper's Table 3")
 def table_3(_: Run) -> Result:
     """The paper's ablations, each with its difference from base, and the row of our own that comes closest."""
-    base, ours = TABLE_3[0], {one.row.paper: one for one in _ours() if one.row.paper}
+    base, ours = TABLE_3[0], {one.row.paper: one for one in our_table_3() if one.row.paper}
     near = [ours.get(row.change) for row in TABLE_3]
     table = pd.DataFrame(
         {

@@ -27,14 +27,10 @@ KAPLAN, CHINCHILLA = 0.076, 20
 LETTERS_TEXT = "r o s e"
 
 
-def _compared() -> list[studies.Comparison]:
-    return studies.compare_with_paper(studies.read_study("ablations"))
-
-
 def _with_weights(_: Run) -> dict[str, str]:
     """Those runs whose weights are in the folder of checkpoints."""
     here = study_checkpoints()
-    return say_options({row.name: row.row.changed for row in _compared() if f"studies/{row.name}" in here})
+    return say_options({row.name: row.row.changed for row in studies.our_table_3() if f"studies/{row.name}" in here})
 
 
 TRAINED = menu("Open a run", _with_weights, key="ablation")
@@ -43,7 +39,7 @@ TRAINED = menu("Open a run", _with_weights, key="ablation")
 @view("Ablations")
 def ablations(run: Run, trained: str | None = TRAINED) -> Result:
     """Our runs with one choice changed, several seeds each, beside the paper's Table 3."""
-    rows = _compared()
+    rows = studies.our_table_3()
     if not rows:
         return Result(facts={"rows": 0})
     base, paper = rows[0], TABLE_3[0]
