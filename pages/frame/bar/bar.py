@@ -66,8 +66,8 @@ def show_bar(page: Page, translator: Translator | None, request: Request, place:
         component("scheme")(
             key="bar-scheme", data={"turns": st.session_state.get(TURNS, 0)}, width="content", height="content"
         )
-    # The same place with and without it: what follows on the page need not be drawn anew.
-    with st.container():
+    # The same place with and without it: what follows on the page is not drawn anew.
+    with st.container(key="foot-place"):
         if linked_pages.get() and is_narrow():
             st.fragment(in_this_language(_show_foot_menu))(page, linked_pages.get())
 
