@@ -41,7 +41,7 @@ GROUPS = """
 window.coded = (data) => {
   const { header, arrays } = unpack(data);
   const unit = codeGroups(header.groups, arrays);
-  return { unit, groups: header.groups.map(({ codes, largest, masked }) => ({ codes: [...codes], largest, masked })) };
+  return { unit, groups: header.groups.map(({ codes, largest, masked }) => ({ codes: codes.flatMap((layer) => [...layer]), largest, masked })) };
 };
 """
 

@@ -85,7 +85,7 @@ def mosaic(
         for layer, path in enumerate(paths):
             arrays[named(path, "pattern")] = Coded(np.asarray(group.weights[layer], np.float32))
             if allowed is not None:
-                arrays[named(path, "mask")] = _of_all_heads(allowed[layer] if allowed.ndim == 4 else allowed)
+                arrays[named(path, "mask")] = allowed[layer] if allowed.ndim == 4 else allowed
     header = {
         "groups": described,
         "chosen": list(chosen) if chosen else None,
@@ -96,11 +96,6 @@ def mosaic(
         "scale": colour_scales()[WEIGHTS],
     }
     return Drawing.pack("mosaic", header, arrays)
-
-
-def _of_all_heads(mask: Array) -> Array:
-    """One mask where all heads have the same: the browser reads an eighth of the bits."""
-    return mask[0] if mask.ndim == 3 and (mask == mask[:1]).all() else mask
 
 
 def _check(groups: Sequence[Group], high: float | None) -> None:

@@ -6,7 +6,8 @@ const BETWEEN = 4; // pixels between tiles
 const TITLE = 40; // pixels above a group's tiles, for its title and the numbers of its heads
 const BELOW = 14; // pixels below a group
 
-// Gives each group `codes`, (layers, heads, query, key), the largest of them, and whether some are masked; returns the unit.
+// Gives each group the `codes` of each layer, (heads, query, key), the largest of them, and whether some are masked; returns
+// the unit.
 function codeGroups(groups, arrays) {
   const parts = groups.map(({ paths, masked }) => paths.map((path) => ({
     array: arrayAt(arrays, named(path, "pattern")),
@@ -14,11 +15,9 @@ function codeGroups(groups, arrays) {
   })));
   const { unit, codes } = encode(parts.flat());
   for (const group of groups) {
-    const layers = codes.splice(0, group.layers);
-    group.codes = new Uint16Array(group.layers * layers[0].length);
-    layers.forEach((layer, index) => group.codes.set(layer, index * layer.length));
-    group.masked = group.codes.includes(0);
-    group.largest = largestCode(group.codes) - 1;
+    group.codes = codes.splice(0, group.layers);
+    group.masked = group.codes.some((layer) => layer.includes(0));
+    group.largest = Math.max(...group.codes.map(largestCode)) - 1;
   }
   return unit;
 }
@@ -33,7 +32,7 @@ function weightText(code, unit) {
 // The weight that all but the largest 1 % of the weights that are not masked stay below.
 function highOfMost(groups, unit) {
   const counts = new Uint32Array(CODES);
-  for (const { codes } of groups) for (const code of codes) counts[code] += 1;
+  for (const codes of groups.flatMap((group) => group.codes)) for (const code of codes) counts[code] += 1;
   counts[0] = 0;
   let left = counts.reduce((sum, count) => sum + count, 0) / 100;
   let code = CODES - 1;
@@ -88,12 +87,12 @@ function cellsOfPixel(cells, pixels, pixel) {
 }
 
 // The first of the largest cells of a head in the queries [top, bottom) and keys [left, right).
-function largestCell({ codes, heads, queries, keys }, layer, head, [top, bottom], [left, right]) {
-  const start = (layer * heads + head) * queries.length * keys.length;
+function largestCell({ codes, queries, keys }, layer, head, [top, bottom], [left, right]) {
+  const start = head * queries.length * keys.length;
   let best = { code: -1 };
   for (let query = top; query < bottom; query += 1) {
     for (let key = left; key < right; key += 1) {
-      const code = codes[start + query * keys.length + key];
+      const code = codes[layer][start + query * keys.length + key];
       if (code > best.code) best = { code, query, key };
     }
   }
@@ -143,9 +142,9 @@ function drawMosaic(canvas, view) {
     const [rows, columns] = [group.queries.length, group.keys.length];
     const [down, across] = [pixelSpans(rows, height), pixelSpans(columns, width)];
     for (let index = 0; index < group.layers * group.heads; index += 1) {
-      fillHead(image, group.codes, index * rows * columns, columns, down, across, table, hatch);
-      const place = { group, layer: Math.floor(index / group.heads), head: index % group.heads };
-      const [x, y] = layout.corner(place).map((side) => Math.round(side * layout.ratio));
+      const [layer, head] = [Math.floor(index / group.heads), index % group.heads];
+      fillHead(image, group.codes[layer], head * rows * columns, columns, down, across, table, hatch);
+      const [x, y] = layout.corner({ group, layer, head }).map((side) => Math.round(side * layout.ratio));
       pen.putImageData(image, x, y);
     }
   }
