@@ -41,7 +41,8 @@ GROUPS = """
 window.coded = (data) => {
   const { header, arrays } = unpack(data);
   const unit = codeGroups(header.groups, arrays);
-  return { unit, groups: header.groups.map(({ codes, largest, masked }) => ({ codes: codes.flatMap((layer) => [...layer]), largest, masked })) };
+  const all = (layers) => layers.flatMap((layer) => [...layer]);
+  return { unit, groups: header.groups.map(({ codes, largest, masked }) => ({ codes: all(codes), largest, masked })) };
 };
 """
 

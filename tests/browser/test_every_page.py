@@ -149,7 +149,7 @@ def test_hostile_text_that_is_typed_stays_text_and_goes_along_to_other_pages(ser
     visitor.visit(f"{server}/?{urlencode({'target': 'Typed', 'typed': 'Ein'})}")
     type_both(visitor, SOURCE, TARGET)
     assert visitor.page.evaluate(INJECTED) == []
-    visitor.page.locator("[data-testid=stPageLink]").get_by_text(ALL_PAGES[1].title, exact=True).click()
+    visitor.page.locator(".cards a").filter(has_text=ALL_PAGES[1].title).click()
     visitor.page.get_by_role("heading", name=ALL_PAGES[1].heading).wait_for()
     visitor.settle()
     assert SOURCE[:60] in visitor.page.get_by_role("textbox", name="Source sentence, English").input_value()
