@@ -14,14 +14,14 @@ the page.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 from urllib.parse import parse_qsl
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template, Undefined
 from markupsafe import Markup
 
-from model.language import ENGLISH, WIDE_MARKS, Numeral, Sentence, language, speaking, tr
+from model.language import ENGLISH, WIDE_MARKS, Language, Numeral, Sentence, language, speaking, tr
 from pages.text import NAMES, TEXT, Translated, sections_of
 from pages.text.catalogue import other_names, translation
 from pages.text.skeleton import translated
@@ -68,7 +68,13 @@ def blocks_of(page: str, title: str, facts: Mapping[str, Any]) -> list[Block]:
         KeyError: there is no section of this title.
         ValueError: a paragraph mixes pictures with words, or a frame is left open.
     """
-    return list(_blocks(iter(section_text(page, title, facts).splitlines())))
+    return list(_parsed(section_text(page, title, facts), language()))
+
+
+@lru_cache(maxsize=128)
+def _parsed(text: str, _spoken: Language) -> tuple[Block, ...]:
+    """The blocks of a text with its facts, which depend on how its language writes numbers; most runs change few."""
+    return tuple(_blocks(iter(text.splitlines())))
 
 
 def titles(page: str) -> list[str]:

@@ -228,21 +228,19 @@ def positions(run: Run) -> Result:
 def why(run: Run) -> Result:
     """Table 1 at this text's length, and what the heads of this run do."""
     n, d = len(_first(run).tokens), run.opened.config.d_model
-    costs = {"self-attention": self_attention(n, d), "recurrent": recurrent(n, d)}
-    table = pd.DataFrame(
-        {
-            "layer": list(costs),
-            "Table 1": ["n² · d", "n · d²"],
-            "operations here": [cost.operations for cost in costs.values()],
-            "sequential here": [cost.sequential for cost in costs.values()],
-            "longest path here": [cost.path for cost in costs.values()],
-        }
-    )
-    facts: dict[str, Any] = {"n": n, "d": d, "recurs": costs["recurrent"].path, "types": None}
+    kinds, costs = ("self-attention", "recurrent"), (self_attention(n, d), recurrent(n, d))
+    rows = [*zip(kinds, (r"n^2 \cdot d", r"n \cdot d^2"), costs, strict=True)]
+    facts: dict[str, Any] = {"n": n, "d": d, "costs": rows, "recurs": costs[1].path, "types": None}
     if Need.MATRICES in run.opened.features:
         found = [one.type for kind in run.trace.kinds for one in run.compute(summarise_kind, run.trace, kind.name)]
         facts |= {"types": {name: found.count(name) for name in sorted(set(found))}, "heads": len(found)}
-    return Result({"table_1": table}, facts)
+    numbers = {
+        "table_1_layer": kinds,
+        "table_1_operations here": [cost.operations for cost in costs],
+        "table_1_sequential here": [cost.sequential for cost in costs],
+        "table_1_longest path here": [cost.path for cost in costs],
+    }
+    return Result(facts=facts, numbers=numbers)
 
 
 @view("5 Training", code=(noam,), tab=LINE_BY_LINE)
