@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from model.analysis.stream.whole_model import SIDES, Box, box_arrays, model_boxe
 from model.checkpoints.store import shown_name
 from model.interventions import Intervention, NormOff, ResidualOff, SublayerOff, describe
 from model.interventions.link import decode, encode
-from model.language import sentence_of, tr
+from model.language import Language, language, sentence_of, tr
 from model.network.layers import DecoderLayer, EncoderLayer
 from model.network.residual import Residual
 from model.run import Run
@@ -202,8 +203,14 @@ def _purpose(run: Run, box: Box) -> str:
     """One sentence, of pages/text/boxes.md."""
     *_, last = run.trace.streams
     kinds = [kind for kind in run.trace.kinds if kind.name == f"{box.stack}_self"]
-    facts = {"shared": box.shared, "inside": box.layer is not None, "last": box.stack == last}
-    (sentence,) = blocks_of("boxes", box.part, facts | {"causal": any(kind.causal for kind in kinds)})
+    causal = any(kind.causal for kind in kinds)
+    return _purpose_of(box.part, box.shared, box.layer is not None, box.stack == last, causal, language())
+
+
+@lru_cache(maxsize=256)
+def _purpose_of(part: str, shared: bool, inside: bool, last: bool, causal: bool, _spoken: Language) -> str:
+    """The same: boxes that differ in none of this are for the same."""
+    (sentence,) = blocks_of("boxes", part, {"shared": shared, "inside": inside, "last": last, "causal": causal})
     return sentence.text
 
 
