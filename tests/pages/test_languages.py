@@ -279,8 +279,10 @@ def test_german_parts_a_list_of_decimals_with_semicolons_and_chinese_counts_in_w
 @pytest.mark.usefixtures("folder")
 def test_a_decimal_comma_in_a_formula_is_no_list() -> None:
     with speaking(languages()["xx"]):
-        (formula,) = words._blocks(iter(["$$x = 2,5$$"]))
+        (formula,) = words._parsed("$$x = 2,5$$", language())
     assert formula.text == "x = 2{,}5"
+    (formula,) = words._parsed("$$x = 2,5$$", language())
+    assert formula.text == "x = 2,5", "the same text is read again in another language"
 
 
 ABLATION = "The same training, or the same run, without one part, to see what that part is worth."

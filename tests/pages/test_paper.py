@@ -28,6 +28,7 @@ from pages.views.learn.paper import (
     program,
     stacks,
     table_3,
+    why,
 )
 from tests.pages.figures import words
 from tests.viz.canvas.test_lines import decode as decode_lines
@@ -121,6 +122,21 @@ def test_the_two_words_of_a_figure_are_ranked_among_all_far_cells(
         assert result.shows["ranking"].lines["the paper's two words"].y == [facts["pair"]["weight"]]
     assert result.shows["table"].frame["weight"].tolist() == weights[: len(result.shows["table"].frame)].tolist()
     assert result.values["layer"] == facts["pair"]["layer"], "the lines begin where the weight is"
+
+
+def test_table_1_counts_at_the_length_and_width_of_this_run(run: Run) -> None:
+    result, n, d = why(run), len(run.trace.src_tokens), run.opened.config.d_model
+    arrays = result.arrays()
+    assert arrays["table_1_layer"].tolist() == ["self-attention", "recurrent"]
+    assert arrays["table_1_operations here"].tolist() == [n * n * d, n * d * d]
+    assert arrays["table_1_sequential here"].tolist() == [1, n]
+    assert arrays["table_1_longest path here"].tolist() == [1, n - 1]
+    (table,) = (block.text for block in result.blocks if block.text.startswith("|"))
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    assert [[row[0], *row[2:]] for row in rows] == [
+        ["self-attention", f"{n * n * d:,}", "1", "1"],
+        ["recurrent", f"{n * d * d:,}", f"{n:,}", f"{n - 1:,}"],
+    ]
 
 
 def test_table_3_is_cited_as_the_papers_and_ours_stand_beside_it(run: Run) -> None:
