@@ -41,8 +41,12 @@ function decoded(sent, type, size, shape, unit) {
 }
 
 function bitsOf(bytes, size) {
-  const bits = new Uint8Array(size);
-  for (let at = 0; at < size; at += 1) bits[at] = (bytes[at >> 3] >> (at & 7)) & 1;
+  const bits = new Uint8Array(size).fill(1);
+  for (let at = 0; at < size; at += 1) {
+    // Most masks hide little: eight at once.
+    if (bytes[at >> 3] === 255) at |= 7;
+    else bits[at] = (bytes[at >> 3] >> (at & 7)) & 1;
+  }
   return bits;
 }
 
@@ -106,13 +110,15 @@ function encode(parts, bits = 16) {
 }
 
 function codesOf({ array, mask }, same, unit, bits) {
+  const hides = mask && mask.values.includes(0);
+  if (same && !hides) return array.codes;
   const codes = same ? array.codes.slice() : new (bits === 8 ? Uint8Array : Uint16Array)(array.values.length);
   if (!same) {
     const { values } = array;
     const factor = Math.fround(1 / unit);
     for (let at = 0; at < codes.length; at += 1) codes[at] = Math.fround(Math.fround(values[at] * factor) + 1.5); // of NaN: 0
   }
-  if (!mask) return codes;
+  if (!hides) return codes;
   for (let part = 0; part < codes.length; part += mask.values.length) {
     for (let at = 0; at < mask.values.length; at += 1) if (!mask.values[at]) codes[part + at] = 0;
   }
