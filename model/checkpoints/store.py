@@ -77,22 +77,13 @@ def checkpoint_path(name: str) -> Path:
 
 def available_checkpoints() -> list[str]:
     """Names of the folders that contain a config.json, the default one first."""
-    return sorted(_folders_with_config(checkpoint_folder()), key=lambda name: (name != DEFAULT_CHECKPOINT, name))
+    names = sorted(path.parent.name for path in checkpoint_folder().glob("*/config.json"))
+    return sorted(names, key=lambda name: name != DEFAULT_CHECKPOINT)
 
 
 def study_checkpoints() -> list[str]:
     """Names of the small checkpoints in `studies/`: "studies/heads-1"."""
-    return sorted(f"studies/{name}" for name in _folders_with_config(checkpoint_folder() / "studies"))
-
-
-def _folders_with_config(folder: Path) -> list[str]:
-    """Names of the folders in `folder` that contain a config.json; none where that is no folder or may not be entered.
-
-    Each run of a page asks for them several times, and Path.glob takes ten times as long.
-    """
-    with suppress(OSError):
-        return [name for name in os.listdir(folder) if os.path.exists(folder / name / "config.json")]
-    return []
+    return sorted(f"studies/{path.parent.name}" for path in checkpoint_folder().glob("studies/*/config.json"))
 
 
 def first_checkpoint() -> str:

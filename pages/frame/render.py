@@ -18,7 +18,7 @@ import streamlit as st
 from model.language import listed, tr
 from model.needs import Need
 from model.run import Run
-from pages import EVERY, Page, next_page, page_of
+from pages import Page, next_page, page_of
 from pages.compute.cache import cached, put
 from pages.compute.on_request import clicked
 from pages.compute.queue import in_turns, model_queue
@@ -37,7 +37,7 @@ from pages.widgets.controls import set_controls, tabs
 from pages.widgets.explain import breakable, draw_code
 from pages.widgets.export import Part, Picture, export
 from pages.widgets.glossary import define
-from pages.widgets.page_links import OPENS, link_asked_page, link_with, links, offer_checkpoint
+from pages.widgets.page_links import OPENS, ask_for_page, link_asked_page, link_with, links, offer_checkpoint
 from pages.widgets.present import presents, screen_factor
 from pages.widgets.proof_strip import proof
 from viz.figure import StableFigure, enlarge
@@ -503,8 +503,8 @@ def _take(view: View, key: str, event: str, picture: Canvas) -> None:
         several = control if isinstance(control, Mapping) else {}
         chosen = {one: value[name] for name, one in several.items() if name in value}
         _set(view, chosen if several else {control: value})
-        if several and value.get(OPENS) in {page.name for page in EVERY}:
-            st.session_state[OPENS] = value[OPENS]
+        if several:
+            ask_for_page(value.get(OPENS))
 
 
 def _take_row(view: View, key: str, table: Table) -> None:

@@ -43,6 +43,12 @@ def link_with(label: str, name: str, **chosen: str) -> None:
         st.page_link(linked_pages.get()[page.path], label=label, icon=page.icon, query_params=chosen)
 
 
+def ask_for_page(name: str | None) -> None:
+    """Let the next run draw the link to the page that a picture asks for, if there is one of this name."""
+    if name in {page.name for page in EVERY}:
+        st.session_state[OPENS] = name
+
+
 def link_asked_page() -> None:
     """A link to the page that a picture has asked for, which its script follows.
 
@@ -69,13 +75,9 @@ def _card(page: Page) -> dict[str, str]:
 def _draw_cards(sections: list[dict], pages: Mapping[str, "st.Page"]) -> None:
     """Run by itself, without the rest of the page, after a click on a card."""
     linked_pages.set(pages)
-    component("cards")(key="cards", data={"sections": sections}, on_open_change=_ask_page)
+    open_chosen = {"on_open_change": lambda: ask_for_page(st.session_state["cards"].get("open"))}
+    component("cards")(key="cards", data={"sections": sections}, **open_chosen)
     link_asked_page()
-
-
-def _ask_page() -> None:
-    if (name := st.session_state["cards"].get("open")) in {page.name for page in EVERY}:
-        st.session_state[OPENS] = name
 
 
 def offer_checkpoint(*needs: Need, tab: Mapping[str, str] = MappingProxyType({}), of: str = "") -> None:
