@@ -86,6 +86,11 @@ def study_checkpoints() -> list[str]:
     return sorted(f"studies/{path.parent.name}" for path in checkpoint_folder().glob("studies/*/config.json"))
 
 
+def is_of_study(name: str | None) -> bool:
+    """Whether this is one of `study_checkpoints()`."""
+    return bool(name) and name.startswith("studies/") and name in study_checkpoints()
+
+
 def first_checkpoint() -> str:
     """What is open at first, and where nobody has chosen: the first model that the app was started with, else the
     default checkpoint."""

@@ -3,6 +3,7 @@
 The only file that knows both Streamlit and views; pages/widgets/controls.py draws each kind of control.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
@@ -484,13 +485,18 @@ class _Drawn:
 
 
 def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
-    """The same blocks, where paragraphs that follow one another are one: each element takes Streamlit and the browser
-    about a millisecond at every run."""
-    for is_paragraph, some in groupby(blocks, lambda block: block.kind == "text" and not block.terms):
-        if is_paragraph:
-            yield Block("text", "\n\n".join(block.text for block in some))
+    """The same blocks, where paragraphs and captions that follow one another are one text, whose captions are quotations,
+    as pages/text writes them: each element takes Streamlit and the browser about a millisecond at every run."""
+    for is_words, found in groupby(blocks, lambda block: block.kind in ("text", "caption") and not block.terms):
+        some = [*found]
+        if is_words and len(some) > 1:
+            yield Block("text", "\n\n".join(map(_in_one_text, some)))
         else:
             yield from some
+
+
+def _in_one_text(block: Block) -> str:
+    return re.sub("^", "> ", block.text, flags=re.MULTILINE) if block.kind == "caption" else block.text
 
 
 def _take(view: View, key: str, event: str, picture: Canvas) -> None:

@@ -4,6 +4,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from model.language import Numeral, speaking, tr
@@ -177,8 +178,13 @@ def _written(value: Any) -> str:
 def _evaluate(part: Any, run: Run, chosen: Mapping[str, Any]) -> Any:
     if not callable(part):
         return part
-    names = list(inspect.signature(part).parameters)[1:]
-    return part(run, **{name: chosen[name] for name in names})
+    return part(run, **{name: chosen[name] for name in _names_of(part)})
+
+
+@lru_cache(maxsize=1_000)
+def _names_of(part: Callable) -> tuple[str, ...]:
+    """Its parameters besides the run; a page asks for those of each control several times."""
+    return tuple(inspect.signature(part).parameters)[1:]
 
 
 def _say(part: Any, run: Run, chosen: Mapping[str, Any]) -> Any:

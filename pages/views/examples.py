@@ -200,7 +200,8 @@ def read_examples(folder: Path) -> Examples:
     """What examples.json in the folder holds; nothing if there is none, and `problem` says why it cannot be read."""
     path = folder / "examples.json"
     try:
-        return _parse(read_text(path))
+        known = path.stat()
+        return _read(path, known.st_size, known.st_mtime_ns)
     except FileNotFoundError:
         return Examples()
     except KeyError as error:
@@ -215,9 +216,9 @@ def read_examples(folder: Path) -> Examples:
 
 
 @lru_cache(maxsize=64)
-def _parse(text: str) -> Examples:
-    # Read at each choice of a first token, so several times for one page.
-    found = json.loads(text)
+def _read(path: Path, _size: int, _changed: int) -> Examples:
+    """A file that was last changed then; each choice of a first token asks for it, so one page several times."""
+    found = json.loads(read_text(path))
     sentences = tuple(_typed(sentence, str) for sentence in found["sentences"])
     usual = float(found.get("usual_nats", math.inf)), float(found.get("usual_characters", 0.0))
     facts = _typed(found.get("about", ""), str), *usual

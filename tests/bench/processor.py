@@ -20,7 +20,7 @@ from tests.soak.client import Session
 from tests.soak.server import Server, serving
 
 ROUNDS = 20
-VISITS = 5
+VISITS = 15
 """of each page"""
 PARTS = ("search", "trace", "proof", "page script", "serialising")
 SENTENCE = 2.5

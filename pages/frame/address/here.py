@@ -59,15 +59,11 @@ def lacking(features: Collection[Need]) -> dict[str, str]:
 
     A page of Explore that opens a model of its own lacks nothing.
     """
-    missing = {
-        page: [need for need in page.needs if need not in features]
-        for page in EVERY
-        if page.section != "Explore" or checkpoint_by_config(page.needs) is None
-    }
+    missing = {page: [need for need in page.needs if need not in features] for page in EVERY}
     return {
         "" if page == HOME else page.name: tr("Needs {parts}, which this model does not have", parts=listed(needs))
         for page, needs in missing.items()
-        if needs
+        if needs and (page.section != "Explore" or checkpoint_by_config(page.needs) is None)
     }
 
 

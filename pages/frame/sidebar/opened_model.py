@@ -39,8 +39,8 @@ def offered_checkpoints(key: str) -> dict[str, str]:
         # A link that has the name with which the app was started.
         st.session_state.setdefault(key, asked)
     chosen = st.session_state.get(key) or asked
-    studies = (name for name in store.study_checkpoints() if name == chosen)
-    return store.shown_names([*others, *store.available_checkpoints(), *studies])
+    of_study = [chosen] if store.is_of_study(chosen) else []
+    return store.shown_names([*others, *store.available_checkpoints(), *of_study])
 
 
 def opened_checkpoint() -> str:

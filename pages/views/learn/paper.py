@@ -252,7 +252,6 @@ def training(run: Run) -> Result:
     hours = [row["hours"] for row in log if "hours" in row]
     steps = [row["step"] for row in log if "step" in row]
     writes = Need.LOGITS in run.opened.features
-    p = run.trace.probabilities if writes else None
     curve = schedule_curve(512, WARMUP, STEPS, 400)
     facts = {
         "hours": max(hours, default=None),
@@ -260,12 +259,17 @@ def training(run: Run) -> Result:
         "dropout": config.dropout if own else None,
         "warmup": WARMUP,
         "peak": noam(WARMUP, 512, WARMUP),
-        "surest": float(p.max(axis=-1).mean()) if writes else None,
+        "surest": run.compute(_mean_of_largest, run.trace) if writes else None,
         "tokens": len(run.trace.next_ids),
     }
     line = {"equation 3": Line(curve["step"], curve["rate"], OKABE_ITO[0])}
     chart = Lines(line, ("training step", "learning rate"), ".3g", height=300)
     return Result({"schedule": chart}, facts)
+
+
+def _mean_of_largest(trace: Trace) -> float:
+    """Probability of the most probable token, on average of the rows."""
+    return float(trace.probabilities.max(axis=-1).mean())
 
 
 @view("6 Results, 7 Conclusion", code=(Training,), tab=LINE_BY_LINE)

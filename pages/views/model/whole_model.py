@@ -130,7 +130,7 @@ def draw_model(run: Run, at: str, off: str, outcome: dict[str, float] | None = N
     )
     drawing = whole_model(
         boxes,
-        _rows(trace),
+        _rows(switched),
         (box.name, positions),
         about={box.name: _about(run, box) for box in boxes},
         memory=_memory_length(boxes, trace),
@@ -154,10 +154,11 @@ def draw_model(run: Run, at: str, off: str, outcome: dict[str, float] | None = N
     )
 
 
-def _rows(trace: Trace) -> list[StackRow]:
+def _rows(run: Run) -> list[StackRow]:
     """The texts of the stacks; those that the last one predicts have the most probable tokens."""
+    trace = run.trace
     *_, last = trace.streams
-    best = [[(one.token, one.probability) for one in row[:MOST_CANDIDATES]] for row in trace.candidates]
+    best = run.compute(_best_tokens, trace)
     return [
         StackRow(
             name,
@@ -170,6 +171,12 @@ def _rows(trace: Trace) -> list[StackRow]:
     ]
 
 
+def _best_tokens(trace: Trace) -> tuple[tuple[tuple[str, float], ...], ...]:
+    """For each row that predicts the most probable tokens, with their probabilities."""
+    return tuple(tuple((one.token, one.probability) for one in row[:MOST_CANDIDATES]) for row in trace.candidates)
+
+
+@lru_cache(maxsize=1_000)
 def _code_of(change: Intervention) -> str:
     """One change as it stands in the list of a link."""
     return encode((change,))[1:-1]
