@@ -8,6 +8,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -82,9 +83,10 @@ class Drawing:
         units = _units(arrays)
         encoded = {name: _encode(array, units) for name, array in arrays.items()}
         described = [[name, *described] for name, (*described, _) in encoded.items()]
-        text = _aligned(json.dumps([say_header(header), described], separators=(",", ":")).encode(), b" ")
-        numbers = b"".join(_aligned(array.tobytes(), b"\0") for *_, array in encoded.values())
-        return cls(component, struct.pack("<I", len(text)) + text + numbers)
+        text = json.dumps([say_header(header), described], separators=(",", ":")).encode()
+        text += b" " * (-len(text) % 4)
+        numbers = ((np.ascontiguousarray(array), b"\0" * (-array.nbytes % 4)) for *_, array in encoded.values())
+        return cls(component, b"".join([struct.pack("<I", len(text)), text, *chain.from_iterable(numbers)]))
 
     @property
     def header(self) -> Mapping[str, Any]:
@@ -128,16 +130,13 @@ def _encode(array: np.ndarray | Coded, units: Mapping[int, float]) -> tuple[Any,
     """Type and shape, the unit of codes, and the array as it is sent."""
     if isinstance(array, Coded):
         unit = units[array.bits]
-        codes = np.asarray(array.values, np.float32) * np.float32(1 / unit) + np.float32(1.5)
-        codes = np.nan_to_num(codes, copy=False, nan=0.0).astype(f"<u{array.bits // 8}")
-        return f"u{array.bits // 8}", codes.shape, unit, codes
+        codes = np.multiply(array.values, np.float32(1 / unit), dtype=np.float32)
+        codes += np.float32(1.5)
+        np.fmax(codes, 0, out=codes)  # of NaN: 0
+        return f"u{array.bits // 8}", codes.shape, unit, codes.astype(f"<u{array.bits // 8}")
     if array.dtype == bool:
         return "bits", array.shape, np.packbits(array, bitorder="little")
     return "f4", array.shape, array.astype("<f4")
-
-
-def _aligned(data: bytes, filler: bytes) -> bytes:
-    return data + filler * (-len(data) % 4)
 
 
 def sources(component: str) -> tuple[str, str]:

@@ -98,10 +98,12 @@ def overview(trace: Trace, kind: str, look: TableOptions) -> HeadTables:
     """The tables of all heads for one picture: of a long text, each cell is the largest of a square of cells.
 
     Beyond MOST_ROWS queries or keys, neighbours are taken together, so that no more rows and columns remain; `removed`
-    stays as it is. One layer is read at a time.
+    stays as it is. Of such a text one layer is read at a time.
     """
     layers = trace.kind(kind).layers
     first = trace.attention(kind, layers[0])
+    if max(len(first.query_tokens), len(first.key_tokens)) <= MOST_ROWS:
+        return head_tables(trace, kind, look)
     together = [layers] if look.values == "rollout" else [[layer] for layer in layers]
     parts = [_pool(_tables(trace, look, each, first)) for each in together]
     joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("values", "mask", "removed")}

@@ -109,14 +109,18 @@ function pixelSpans(cells, pixels) {
 function fillHead(image, codes, start, columns, [tops, bottoms], [lefts, rights], table, hatch) {
   const { width, height } = image;
   const pixels = new Uint32Array(image.data.buffer);
-  const line = new Uint16Array(width);
+  const [most, line] = [columns, width].map((size) => new Uint16Array(size));
   for (let y = 0, at = 0; y < height; y += 1) {
     if (!y || tops[y] !== tops[y - 1]) {
+      // First of the rows, then of the columns: each code is read once, in the order in which they lie.
+      let cell = start + tops[y] * columns;
+      for (let column = 0; column < columns; column += 1, cell += 1) most[column] = codes[cell];
+      for (let row = tops[y] + 1; row < bottoms[y]; row += 1) {
+        for (let column = 0; column < columns; column += 1, cell += 1) most[column] = Math.max(most[column], codes[cell]);
+      }
       for (let x = 0; x < width; x += 1) {
-        let largest = 0;
-        for (let row = start + tops[y] * columns; row < start + bottoms[y] * columns; row += columns) {
-          for (let cell = row + lefts[x]; cell < row + rights[x]; cell += 1) largest = Math.max(largest, codes[cell]);
-        }
+        let largest = most[lefts[x]];
+        for (let column = lefts[x] + 1; column < rights[x]; column += 1) largest = Math.max(largest, most[column]);
         line[x] = largest;
       }
     }
