@@ -485,8 +485,8 @@ class _Drawn:
 
 
 def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
-    """The same blocks, where paragraphs and captions that follow one another are one text, whose captions are quotations,
-    as pages/text writes them: each element takes Streamlit and the browser about a millisecond at every run."""
+    """The same blocks, where paragraphs and captions that follow one another are one text: each element takes Streamlit
+    and the browser about a millisecond at every run. Captions in it are quotations, as pages/text writes them."""
     for is_words, found in groupby(blocks, lambda block: block.kind in ("text", "caption") and not block.terms):
         some = [*found]
         if is_words and len(some) > 1:

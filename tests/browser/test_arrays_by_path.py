@@ -175,6 +175,20 @@ def test_the_mosaics_codes_are_made_of_patterns_and_masks(
     assert max(drawn["largest"] for drawn in made["groups"]) == 65534
 
 
+@pytest.mark.parametrize("cells", [1, 7, 8, 9, 16, 17])
+@pytest.mark.parametrize("hidden", [None, 0, -1], ids=["nothing", "the first cell", "the last cell"])
+def test_a_mask_hides_what_it_says_however_many_bits_its_last_byte_has(
+    page: "Page", cells: int, hidden: int | None
+) -> None:
+    allowed = np.ones((1, 1, 1, cells), bool)
+    if hidden is not None:
+        allowed[..., hidden] = False
+    group = Group("cross", "Cross", np.full(allowed.shape, 0.5, np.float32), ["q"], ["k"] * cells, allowed)
+    (made,) = page.evaluate("(code) => coded(bytes(code))", coded(mosaic([group])))["groups"]
+    assert [code > 0 for code in made["codes"]] == allowed.ravel().tolist()
+    assert made["masked"] == (hidden is not None)
+
+
 def test_a_few_outliers_do_not_bleach_a_picture(page: "Page") -> None:
     def robust(values: Array) -> list[float]:
         data = {"range": {"robust": ["a"]}}, {"a": {"values": values.tolist(), "shape": values.shape}}

@@ -116,6 +116,28 @@ def test_a_formula_takes_the_arrow_keys_exactly_while_it_is_wider_than_its_place
     visitor.page.wait_for_function(FOCUSED_WHILE_WIDE, arg=True)
 
 
+CAPTIONS = """() => {
+    const look = (p) => {
+        const { color, fontSize, lineHeight } = getComputedStyle(p);
+        const lefts = [p, p.closest("[data-testid=stElementContainer]")].map((node) => node.getBoundingClientRect().left);
+        return String([color, fontSize, lineHeight, lefts[0] - lefts[1]]);
+    };
+    const looks = (where) => [...document.querySelectorAll(`[data-testid=stMain] ${where} p`)]
+        .filter((p) => p.checkVisibility()).map(look);
+    return ["blockquote", "[data-testid=stCaptionContainer]"].map((where) => [...new Set(looks(where))]);
+}"""
+"""how captions look: in one text with a paragraph, and by themselves"""
+
+
+def test_a_caption_looks_alike_below_a_paragraph_and_by_itself(server: str, visitor: Visitor) -> None:
+    visitor.visit(f"{server}/paper?paper=Line+by+line")
+    for scheme in ("light", "dark"):
+        visitor.change_scheme(scheme)
+        below, alone = visitor.page.evaluate(CAPTIONS)
+        assert below == alone
+        assert len(alone) == 1
+
+
 def test_a_text_that_was_typed_says_that_it_was_not_run_until_it_is(server: str, visitor: Visitor) -> None:
     """A text that the app puts into the field, perhaps after the run itself, is not said to be typed."""
     visitor.visit(f"{server}/masks")

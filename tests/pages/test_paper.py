@@ -124,13 +124,14 @@ def test_the_two_words_of_a_figure_are_ranked_among_all_far_cells(
     assert result.values["layer"] == facts["pair"]["layer"], "the lines begin where the weight is"
 
 
-def test_a_quote_and_what_this_run_says_of_it_are_one_element(open_app: Callable) -> None:
+def test_a_quote_what_this_run_says_of_it_and_what_to_see_are_one_element(open_app: Callable) -> None:
     quotes = [one.value for one in open_app(PAGE).markdown if one.value.startswith("**“")]
     assert quotes
     for text in quotes:
         quote, *said = text.split("\n\n")
         assert quote.endswith("”**")
         assert said
+        assert said[-1].startswith("> "), "a caption, as pages/text writes it"
 
 
 def test_table_1_counts_at_the_length_and_width_of_this_run(run: Run) -> None:

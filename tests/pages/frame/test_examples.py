@@ -1,6 +1,7 @@
 """The examples of both shipped checkpoints: what is said of each holds in that checkpoint's own run."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -233,6 +234,14 @@ def test_a_broken_file_says_what_is_wrong_with_it(tmp_path: Path, text: str, sai
     assert not found.menu
     assert "examples.json cannot be read" in found.problem
     assert said in found.problem
+
+
+def test_examples_that_somebody_has_written_anew_are_read_anew(tmp_path: Path) -> None:
+    file = tmp_path / "examples.json"
+    for changed, sentences in enumerate((["A dog."], ["A cat."], ["A dog.", "A cat."])):
+        file.write_text(json.dumps({"showing": [], "sentences": sentences}), encoding="utf-8")
+        os.utime(file, ns=(changed, changed))  # two changes may fall into one tick of the clock
+        assert read_examples(tmp_path).menu == tuple(sentences)
 
 
 def test_the_page_says_that_the_file_is_broken(
