@@ -119,8 +119,8 @@ def test_a_formula_takes_the_arrow_keys_exactly_while_it_is_wider_than_its_place
 CAPTIONS = """() => {
     const look = (p) => {
         const { color, fontSize, lineHeight } = getComputedStyle(p);
-        const lefts = [p, p.closest("[data-testid=stElementContainer]")].map((node) => node.getBoundingClientRect().left);
-        return String([color, fontSize, lineHeight, lefts[0] - lefts[1]]);
+        const [left, begin] = [p, p.closest(".stElementContainer")].map((node) => node.getBoundingClientRect().left);
+        return String([color, fontSize, lineHeight, left - begin]);
     };
     const looks = (where) => [...document.querySelectorAll(`[data-testid=stMain] ${where} p`)]
         .filter((p) => p.checkVisibility()).map(look);
