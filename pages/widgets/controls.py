@@ -411,14 +411,15 @@ def _forms(frame: pd.DataFrame, floats: str) -> dict[Any, str]:
     return dict.fromkeys(frame.select_dtypes("float"), floats) | dict.fromkeys(frame.select_dtypes("integer"), ",")
 
 
-def _styled(frame: pd.DataFrame, forms: Mapping[str, str]) -> Styler:
-    """The table in the language of this run, with its numbers as the language writes them.
+def _styled(frame: pd.DataFrame, forms: Mapping[str, str]) -> pd.DataFrame | Styler:
+    """The table in the language of this run, with its numbers, if it has any, as the language writes them.
 
     Streamlit's own formats know the browser's language alone. The numbers stay below what is written: the browser
     sorts by them, and saves them.
     """
     said = say_table(frame)
-    return said.style.format(_writers(frame, said, forms), na_rep="")
+    writers = _writers(frame, said, forms)
+    return said.style.format(writers, na_rep="") if writers else said
 
 
 def _writers(frame: pd.DataFrame, said: pd.DataFrame, forms: Mapping[Any, str]) -> dict[Any, Callable[[float], str]]:
