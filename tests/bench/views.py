@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,9 @@ PICTURES = {
 """name in tests.bench.pictures -> what it is, and the largest ratio allowed by number of tokens"""
 BESIDE = {"mosaic": ("bytes", "as many bytes")}
 """what a picture is measured beside, and its name in the table; the others: beside the empty rerun"""
+ALONE = ("bytes", "mosaic")
+"""open without the other pictures, and moved twice as often: windows take memory from one another, and the medians of
+ROUNDS moves of one picture and of ROUNDS more differ by a twentieth"""
 WORD = """
 (root) => {
   const [slider, said] = ["input", "span"].map((name) => root.appendChild(document.createElement(name)));
@@ -88,9 +91,10 @@ def views(checkpoint: str, sizes: Sequence[int] = TOKENS, rounds: int = ROUNDS) 
         opened = partial(watched, browser, f"{address}/?checkpoint={checkpoint}")
         empty = opened("nothing", sizes[0])
         yield _server_row(empty.page, watched(browser, f"{plain}/?", "nothing", sizes[0]).page)
-        for tokens in sizes:
-            windows = {name: opened(name, tokens) for name in PICTURES}
-            yield from _rows(tokens, measured({"nothing": empty} | windows, rounds))
+        for tokens, alone in product(sizes, (True, False)):
+            windows = {name: opened(name, tokens) for name in PICTURES if (name in ALONE) is alone}
+            if windows:
+                yield from _rows(tokens, measured({"nothing": empty} | windows, 2 * rounds if alone else rounds))
             for each in windows.values():
                 each.page.context.close()
 
@@ -143,6 +147,8 @@ def measured(windows: dict[str, Watched], rounds: int) -> dict[str, list[float]]
 def _rows(tokens: int, times: dict[str, list[float]]) -> Iterator[Row]:
     medians = {name: statistics.median(taken) for name, taken in times.items()}
     for name, (title, budgets) in PICTURES.items():
+        if name not in times:
+            continue
         base, called = BESIDE.get(name, ("nothing", "empty rerun"))
         yield Row(
             f"{title}, {tokens} tokens",

@@ -105,6 +105,25 @@ function pixelSpans(cells, pixels) {
   return [Int32Array.from(spans, ([start]) => start), Int32Array.from(spans, ([, end]) => end)];
 }
 
+// Into `most`, the largest code of each column in `rows` rows that begin at `cell`. Reading each code once, in the order in
+// which they lie, is faster than the block of each pixel by itself.
+function largestOfRows(most, codes, cell, rows) {
+  const columns = most.length;
+  for (let column = 0; column < columns; column += 1, cell += 1) most[column] = codes[cell];
+  for (let row = 1; row < rows; row += 1) {
+    for (let column = 0; column < columns; column += 1, cell += 1) most[column] = Math.max(most[column], codes[cell]);
+  }
+}
+
+// Into `line`, the largest of the columns of each pixel.
+function largestOfColumns(line, most, lefts, rights) {
+  for (let x = 0; x < line.length; x += 1) {
+    let largest = most[lefts[x]];
+    for (let column = lefts[x] + 1; column < rights[x]; column += 1) largest = Math.max(largest, most[column]);
+    line[x] = largest;
+  }
+}
+
 // The head whose codes begin at `start` into the image; each pixel shows the largest of its cells, masked ones `hatch`.
 function fillHead(image, codes, start, columns, [tops, bottoms], [lefts, rights], table, hatch) {
   const { width, height } = image;
@@ -112,17 +131,8 @@ function fillHead(image, codes, start, columns, [tops, bottoms], [lefts, rights]
   const [most, line] = [columns, width].map((size) => new Uint16Array(size));
   for (let y = 0, at = 0; y < height; y += 1) {
     if (!y || tops[y] !== tops[y - 1]) {
-      // First of the rows, then of the columns: each code is read once, in the order in which they lie.
-      let cell = start + tops[y] * columns;
-      for (let column = 0; column < columns; column += 1, cell += 1) most[column] = codes[cell];
-      for (let row = tops[y] + 1; row < bottoms[y]; row += 1) {
-        for (let column = 0; column < columns; column += 1, cell += 1) most[column] = Math.max(most[column], codes[cell]);
-      }
-      for (let x = 0; x < width; x += 1) {
-        let largest = most[lefts[x]];
-        for (let column = lefts[x] + 1; column < rights[x]; column += 1) largest = Math.max(largest, most[column]);
-        line[x] = largest;
-      }
+      largestOfRows(most, codes, start + tops[y] * columns, bottoms[y] - tops[y]);
+      largestOfColumns(line, most, lefts, rights);
     }
     const from = (y % HATCH) * HATCH;
     for (let x = 0; x < width; x += 1, at += 1) pixels[at] = line[x] ? table[line[x]] : hatch[from + (x % HATCH)];
