@@ -121,11 +121,10 @@ def set_symbols(label: str) -> str:
 
 def say_header(value: Any, name: str = "") -> Any:
     """The header of one of our own pictures, with its titles in the language of this run."""
-    if not isinstance(value, str):  # most are: a long text has hundreds
-        if isinstance(value, Mapping):
-            return {key: say_header(part, key) for key, part in value.items()}
-        if isinstance(value, list | tuple):
-            return [say_header(part) for part in value]
+    if isinstance(value, Mapping):
+        return {key: say_header(part, key) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [say_header(part) for part in value]
     return say_label(value) if name in _TITLES else value
 
 
