@@ -38,10 +38,10 @@ class Part:
 PARTS = {
     "views": Part(
         "From a slider's move to the painted picture",
-        "Each picture is timed beside a rerun of Streamlit that draws nothing, all heads beside a component that "
-        "receives as many bytes, and the empty rerun beside plain Streamlit without torch; two animation frames (33 "
-        "ms) are included. Every move brings new data, at a random moment within a frame; the temperature is dragged "
-        "with the pointer.",
+        "Each picture is timed beside a rerun of Streamlit that draws nothing, all heads, with no other picture open, "
+        "beside a component that receives as many bytes, and the empty rerun beside plain Streamlit without torch; two "
+        "animation frames (33 ms) are included. Every move brings new data, at a random moment within a frame; the "
+        "temperature is dragged with the pointer.",
         views.views,
     ),
     "pages": Part(

@@ -1,8 +1,10 @@
 """What `make bench` says about the pictures: verdicts, sentences of a given length, exponents, what is recorded."""
 
 import json
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from model.checkpoints.translator import Translator
 from model.network.config import EOS
+from tests.bench import views
 from tests.bench.__main__ import main
 from tests.bench.growth import exponent
 from tests.bench.recording import forward
@@ -29,6 +32,25 @@ def test_a_budget_is_kept_up_to_and_with_its_limit(ratio: float, least: bool, ve
 def test_too_small_a_lead_is_missed_and_what_has_no_budget_has_no_verdict() -> None:
     assert Row("a picture", "1 ms", "another 1 ms", 1.2, 1.3, least=True).verdict == "MISSED"
     assert Row("a picture", "9 ms", "another 1 ms", 9.9).verdict == ""
+
+
+def test_what_a_budget_of_a_fifth_compares_is_open_alone_and_every_picture_has_its_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[tuple[set[str], int]] = []
+
+    def measure(windows: dict, rounds: int) -> dict[str, list[float]]:
+        opened.append(({*windows} - {"nothing"}, rounds))
+        return {name: [1.0] for name in windows}
+
+    for name in ("served", "chromium"):
+        monkeypatch.setattr(views, name, lambda *_: nullcontext(""))
+    monkeypatch.setattr(views, "watched", lambda *_: Mock())
+    monkeypatch.setattr(views, "_server_row", lambda *_: None)
+    monkeypatch.setattr(views, "measured", measure)
+    _, *rows = views.views("en-de", (20,), rounds=3)
+    assert opened == [({"bytes", "mosaic"}, 6), ({*views.PICTURES} - {"bytes", "mosaic"}, 3)]
+    assert [row.what for row in rows] == [f"{title}, 20 tokens" for title, _ in views.PICTURES.values()]
 
 
 @pytest.mark.parametrize("unit", ["ms", "s", "min", "sentences/s"])
