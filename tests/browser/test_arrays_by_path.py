@@ -44,6 +44,14 @@ window.coded = (data) => {
   const all = (layers) => layers.flatMap((layer) => [...layer]);
   return { unit, groups: header.groups.map(({ codes, largest, masked }) => ({ codes: all(codes), largest, masked })) };
 };
+// The codes that the pixels of a head show, 0 where they are hatched.
+window.pixels = (codes, start, [rows, columns], [width, height]) => {
+  const [image, hatch] = [new ImageData(width, height), new Uint32Array(HATCH * HATCH)];
+  const spans = [pixelSpans(rows, height), pixelSpans(columns, width)];
+  const table = Uint32Array.from({ length: CODES }, (_, code) => code);
+  fillHead(image, Uint16Array.from(codes), start, columns, ...spans, table, hatch);
+  return [...new Uint32Array(image.data.buffer)];
+};
 """
 
 
@@ -173,6 +181,26 @@ def test_the_mosaics_codes_are_made_of_patterns_and_masks(
         )
         assert drawn["masked"] == (not group.allowed.all())
     assert max(drawn["largest"] for drawn in made["groups"]) == 65534
+
+
+def _cells_of(cells: int, pixels: int, at: int) -> slice:
+    """The cells along a side that a pixel stands for: at least one."""
+    start = at * cells // pixels
+    return slice(start, max((at + 1) * cells // pixels, start + 1))
+
+
+@pytest.mark.parametrize("size", [(4, 3), (11, 7), (3, 8), (40, 40)], ids=lambda size: "{} by {}".format(*size))
+def test_a_pixel_shows_the_largest_of_its_cells_and_is_hatched_where_all_are_masked(
+    page: "Page", size: tuple[int, int]
+) -> None:
+    width, height = 5, 6
+    codes = np.random.default_rng(0).integers(0, 4, (2, *size)) ** 7
+    (rows, columns), cells = size, codes[1]
+    down = [_cells_of(rows, height, at) for at in range(height)]
+    across = [_cells_of(columns, width, at) for at in range(width)]
+    expected = [cells[one, other].max() for one in down for other in across]
+    given = [codes.ravel().tolist(), rows * columns, list(size), [width, height]]
+    assert page.evaluate("(given) => pixels(...given)", given) == expected
 
 
 @pytest.mark.parametrize("cells", [1, 7, 8, 9, 16, 17])
