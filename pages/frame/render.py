@@ -547,7 +547,8 @@ def _draw_texts(texts: Texts) -> None:
 def _draw_document(document: Document, key: str) -> None:
     """Its text; of a file the lines, to copy, and a button that saves them."""
     if not document.file:
-        st.markdown(document.calm)
+        with st.container(key=f"document-{key}"):  # whose quotations are no captions
+            st.markdown(document.calm)
         return
     save = {"icon": ":material/download:", "on_click": "ignore", "key": f"save-{key}"}
     label = tr("Save {file}", file=as_markdown(document.file))

@@ -1,6 +1,7 @@
 """Around every page, in Chromium: pages that the model lacks, text that was not run, links to tabs."""
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,11 +10,11 @@ from urllib.parse import quote, urlencode
 import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from model.checkpoints.store import CHECKPOINTS_VARIABLE
+from model.checkpoints.store import CHECKPOINTS_VARIABLE, DEFAULT_CHECKPOINT
 from model.checkpoints.translator import Translator
 from pages import PAGES, Page
 from pages.frame.address.here import lacking
-from tests.browser.conftest import Visitor, query
+from tests.browser.conftest import Visitor, query, serve
 from tests.pages.widgets.test_export import TABS
 
 if TYPE_CHECKING:
@@ -136,6 +137,17 @@ def test_a_caption_looks_alike_below_a_paragraph_and_by_itself(server: str, visi
         below, alone = visitor.page.evaluate(CAPTIONS)
         assert below == alone
         assert len(alone) == 1
+
+
+def test_a_quotation_in_a_models_readme_is_no_caption(
+    saved_checkpoints: Path, tmp_path: Path, visitor: Visitor
+) -> None:
+    folder = shutil.copytree(saved_checkpoints, tmp_path / "checkpoints")
+    (folder / DEFAULT_CHECKPOINT / "README.md").write_text("A text.\n\n> Quoted.\n", encoding="utf-8")
+    with serve(folder, tmp_path / "log.txt") as address:
+        visitor.visit(f"{address}/model_card?card=Data,+terms,+limits")
+        quoted = visitor.page.locator("blockquote", has_text="Quoted.")
+        assert quoted.evaluate("(node) => getComputedStyle(node).borderLeftStyle") == "solid"
 
 
 def test_a_text_that_was_typed_says_that_it_was_not_run_until_it_is(server: str, visitor: Visitor) -> None:
