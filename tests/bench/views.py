@@ -34,8 +34,8 @@ PICTURES = {
 BESIDE = {"mosaic": ("bytes", "as many bytes")}
 """what a picture is measured beside, and its name in the table; the others: beside the empty rerun"""
 ALONE = ("bytes", "mosaic")
-"""open without the other pictures, and moved twice as often: windows take memory from one another, and the medians of
-ROUNDS moves of one picture and of ROUNDS more differ by a twentieth"""
+"""open without the other pictures, and moved twice as often: two medians of ROUNDS moves of the same picture differ by
+a twentieth, and the budget is a fifth"""
 WORD = """
 (root) => {
   const [slider, said] = ["input", "span"].map((name) => root.appendChild(document.createElement(name)));

@@ -44,13 +44,13 @@ window.coded = (data) => {
   const all = (layers) => layers.flatMap((layer) => [...layer]);
   return { unit, groups: header.groups.map(({ codes, largest, masked }) => ({ codes: all(codes), largest, masked })) };
 };
-// The codes that the pixels of a head show, 0 where they are hatched.
+// The codes that the pixels of a head show, -1 where they are hatched.
 window.pixels = (codes, start, [rows, columns], [width, height]) => {
-  const [image, hatch] = [new ImageData(width, height), new Uint32Array(HATCH * HATCH)];
+  const [image, hatch] = [new ImageData(width, height), new Uint32Array(HATCH * HATCH).fill(-1)];
   const spans = [pixelSpans(rows, height), pixelSpans(columns, width)];
   const table = Uint32Array.from({ length: CODES }, (_, code) => code);
   fillHead(image, Uint16Array.from(codes), start, columns, ...spans, table, hatch);
-  return [...new Uint32Array(image.data.buffer)];
+  return [...new Int32Array(image.data.buffer)];
 };
 """
 
@@ -198,7 +198,8 @@ def test_a_pixel_shows_the_largest_of_its_cells_and_is_hatched_where_all_are_mas
     (rows, columns), cells = size, codes[1]
     down = [_cells_of(rows, height, at) for at in range(height)]
     across = [_cells_of(columns, width, at) for at in range(width)]
-    expected = [cells[one, other].max() for one in down for other in across]
+    largest = [cells[one, other].max() for one in down for other in across]
+    expected = [code or -1 for code in largest]
     given = [codes.ravel().tolist(), rows * columns, list(size), [width, height]]
     assert page.evaluate("(given) => pixels(...given)", given) == expected
 

@@ -21,20 +21,24 @@ function unpack(data) {
   let place = 4 + new DataView(buffer).getUint32(0, true);
   const [header, described] = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, place - 4)));
   const arrays = described.map(([name, type, shape, unit]) => {
-    const size = shape.reduce((all, side) => all * side, 1);
+    const size = lengthOf(shape);
     const [Type, length] = type === "bits" ? [Uint8Array, Math.ceil(size / 8)] : [TYPES[type], size];
     const sent = new Type(buffer, place, length);
     place += 4 * Math.ceil(sent.byteLength / 4);
-    return [name, decoded(sent, type, size, shape, unit)];
+    return [name, decoded(sent, type, shape, unit)];
   });
   return { header, arrays: Object.fromEntries(arrays) };
 }
 
 const TYPES = { f4: Float32Array, u1: Uint8Array, u2: Uint16Array };
 
+function lengthOf(shape) {
+  return shape.reduce((all, side) => all * side, 1);
+}
+
 // Bits and codes stay as they are until their values are asked for.
-function decoded(sent, type, size, shape, unit) {
-  if (type === "bits") return withValues({ bits: sent, shape }, () => bitsOf(sent, size));
+function decoded(sent, type, shape, unit) {
+  if (type === "bits") return withValues({ bits: sent, shape }, numbersOf);
   return unit === undefined ? { values: sent, shape } : withValues({ codes: sent, unit, shape }, valuesOf);
 }
 
@@ -44,17 +48,16 @@ function withValues(array, make) {
   return Object.defineProperty(array, "values", { get, configurable: true });
 }
 
-// The eight bits of each byte, the lowest first, as two numbers of four bytes: copied one by one they would take ten times
-// as long.
+// The eight bits of each byte, the lowest first, as two numbers of four bytes, which are copied faster than bit by bit.
 const BITS = new Uint32Array(Uint8Array.from({ length: 2048 }, (_, at) => (at >> 3 >> (at & 7)) & 1).buffer);
 
-function bitsOf(bytes, size) {
-  const bits = new Uint32Array(2 * bytes.length);
-  for (let at = 0; at < bytes.length; at += 1) {
-    bits[2 * at] = BITS[2 * bytes[at]];
-    bits[2 * at + 1] = BITS[2 * bytes[at] + 1];
+function numbersOf({ bits, shape }) {
+  const numbers = new Uint32Array(2 * bits.length);
+  for (let at = 0; at < bits.length; at += 1) {
+    numbers[2 * at] = BITS[2 * bits[at]];
+    numbers[2 * at + 1] = BITS[2 * bits[at] + 1];
   }
-  return new Uint8Array(bits.buffer, 0, size);
+  return new Uint8Array(numbers.buffer, 0, lengthOf(shape));
 }
 
 function valuesOf({ codes, unit }) {
@@ -137,7 +140,7 @@ function codesOf({ array, mask }, same, unit, bits) {
 function hidesAny(mask) {
   const { bits, shape } = mask;
   if (!bits) return mask.values.includes(0);
-  const size = shape.reduce((all, side) => all * side, 1);
+  const size = lengthOf(shape);
   const whole = size >> 3;
   for (let at = 0; at < whole; at += 1) if (bits[at] !== 255) return true;
   return size % 8 > 0 && bits[whole] !== 2 ** (size % 8) - 1;
